@@ -153,13 +153,10 @@ static double judge_errors(dv_fit_errors e) {
 
 /* ---- Windows ---- */
 
-static double rows_for(const dv_recordings *r, int past) {
-  return dv_complete_rows(r, r->block, r->blocks, (size_t)past);
-}
-
 /* Windows that the data allow within a second or two. The first is always tried. */
 static bool worth(const dv_recordings *r, int past) {
-  double size = 1 + (past + 1) * (r->n_x + r->n_u), rows = rows_for(r, past);
+  double size = 1 + (past + 1) * (r->n_x + r->n_u);
+  double rows = dv_complete_rows(r, r->block, r->blocks, (size_t)past);
   if (past == windows[0]) return true;
   return size < 2000 && 0.75 * rows > 1.5 * size && rows * size * size < 4e9 && size * size * size < 1e9;
 }
@@ -185,7 +182,8 @@ static dvbf_status look(search *s, int past, dvbf_error *error) {
 static int most_order(const search *s, int past) {
   int most = s->order, room = dv_subspace_most(s->r->n_x, past);
   if (!most) {
-    int data = (int)fmax(1, 0.75 * rows_for(s->r, past) / 8);
+    double rows = dv_complete_rows(s->r, s->r->block, s->r->blocks, (size_t)past);
+    int data = (int)fmax(1, 0.75 * rows / 8);
     most = 12 + 2 * s->r->n_x;
     if (most > orders[ORDERS - 1]) most = orders[ORDERS - 1];
     if (most > data) most = data;

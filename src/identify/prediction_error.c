@@ -20,7 +20,6 @@ enum { EVERYTHING = -1 }; /* no fold */
 static const int orders[] = {1, 2, 3, 4, 6};
 enum { ORDERS = sizeof orders / sizeof *orders };
 
-/* Frames of the recordings. */
 typedef struct run {
   size_t first, steps;
 } run;

@@ -473,7 +473,6 @@ static dvbf_status directions(size_t *out, const dvbf_sequences *s, const dv_sta
 
 /* ---- Facts ---- */
 
-/* Facts from a linear model, if the data allow one. */
 static dvbf_status look_further(dv_profile *f, const dvbf_data *data, const volatile int *interrupt,
                                 dvbf_error *error) {
   const double predictable = 0.7;

@@ -183,7 +183,6 @@ static long end_of_line(FILE *file, uint64_t lines) {
   return at;
 }
 
-/* Cuts the file at `end` and opens it there. */
 static dvbf_status open_rows(dv_run_folder *f, long end, dvbf_error *error) {
   struct stat about;
   int descriptor = openat(f->at, DVBF_RUN_METRICS, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

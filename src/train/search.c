@@ -262,12 +262,31 @@ static dvbf_status rank_linear(search *h, double limit, dvbf_error *error) {
   return DVBF_OK;
 }
 
+/* Adds candidate i once more, to be trained on all data to its target. */
+static void add_final(dv_candidates *c, size_t i) {
+  if (c->count > DV_MOST_CANDIDATES) return;
+  dv_candidate *linear = &c->list[c->count - 1], *final = linear;
+  c->list[c->count++] = *linear; /* it stays the last */
+  const dv_candidate *of = &c->list[i];
+  *final = (dv_candidate){.first = of->first, .last = of->last, .target = of->target, .final = true};
+  memcpy(final->name, of->name, sizeof final->name);
+  memcpy(final->changes, of->changes, sizeof final->changes);
+}
+
+/* The one that a final was made from, or NULL. */
+static dv_candidate *origin_of(const dv_candidates *c, const dv_candidate *final) {
+  for (size_t i = 0; i < c->count && final->final; i++)
+    if (!c->list[i].final && c->list[i].target && !strcmp(c->list[i].changes, final->changes))
+      return &c->list[i];
+  return NULL;
+}
+
 /* A final replaces the candidate it was made from, unless its training went wrong: it has seen all data, so
  * its error must not be larger than that of the other, which has not. */
 static void place_finals(search *h) {
   const dv_candidates *all = &h->base.candidates;
   for (size_t i = 0; i < all->count; i++) {
-    dv_candidate *final = &all->list[i], *origin = dv_candidate_origin(all, final);
+    dv_candidate *final = &all->list[i], *origin = origin_of(all, final);
     if (!origin || !origin->rank || !final->model || final->updates < final->target) continue;
     if (!(final->score.free_run <= origin->score.free_run)) continue;
     final->rank = origin->rank;
@@ -292,7 +311,7 @@ static dvbf_status add_finals(search *h, bool *more, dvbf_error *error) {
   *more = false;
   for (size_t i = 0, n = all->count; i < n && !status; i++) {
     dv_candidate *c = &all->list[i];
-    if (c->rank) dv_candidates_add_final(all, i);
+    if (c->rank) add_final(all, i);
     *more = *more || c->rank;
     c->rank = 0; /* ranks in the file say that the search has ended */
   }
@@ -571,7 +590,6 @@ static bool continues(const dvbf_data *data) {
   return does;
 }
 
-/* Training and validation sequences together. */
 static dvbf_status join(dvbf_sequences *out, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *train = &data->train, *valid = &data->valid;
   dvbf_status status = list_new(out, train, train->count + valid->count, error);

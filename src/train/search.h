@@ -108,10 +108,6 @@ typedef struct dv_candidates {
  * without a target. */
 dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_profile *facts,
                                size_t count, dvbf_error *error);
-/* Adds candidate i once more, to be trained on all data to its target. */
-void dv_candidates_add_final(dv_candidates *c, size_t i);
-/* The one that a final was made from, or NULL. */
-dv_candidate *dv_candidate_origin(const dv_candidates *c, const dv_candidate *final);
 void dv_candidates_free(dv_candidates *c);
 /* Lines of the table, without those that are fitted. */
 size_t dv_candidates_lines(void);

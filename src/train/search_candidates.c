@@ -107,12 +107,6 @@ static dvbf_status add_change(const char *name, const char *value, void *user) {
   return length < 0 || (size_t)length >= room ? DVBF_ARGUMENT : DVBF_OK;
 }
 
-/* Windows that cut no sequence count as none, so that such candidates are recognised as duplicates. */
-static dvbf_status plain_windows(dvbf_settings *s, const dv_profile *facts, dvbf_error *error) {
-  size_t window = (size_t)dv_settings_train(s, error)->window;
-  return window && window >= dv_profile_steps(facts) ? dvbf_settings_set(s, "window", "0", error) : DVBF_OK;
-}
-
 /* Candidate number i: a line of the table and a seed. Settings that follow from these are chosen again. */
 static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *settings, const dv_profile *facts,
                             dvbf_error *error) {
@@ -126,7 +120,9 @@ static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *sett
   if (!status) status = dv_settings_lay(s, settings, error);
   if (!status) status = apply(s, table[i % LINES].changes, true, error);
   if (!status) status = dv_choose_settings(s, facts, NULL, NULL, error);
-  if (!status) status = plain_windows(s, facts, error);
+  /* Windows that cut no sequence count as none, so that such candidates are recognised as duplicates. */
+  size_t window = status ? 0 : (size_t)dv_settings_train(s, error)->window;
+  if (window && window >= dv_profile_steps(facts)) status = dvbf_settings_set(s, "window", "0", error);
   if (!status) status = dvbf_settings_set(s, "seed", seed, error);
   difference d = {settings, c};
   if (!status && dv_settings_each(s, add_change, &d))
@@ -160,23 +156,6 @@ dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings
   *linear = (dv_candidate){.score = {.free_run = 1, .one_step = 1}};
   snprintf(linear->name, sizeof linear->name, "%s", dv_linear_name());
   return status;
-}
-
-void dv_candidates_add_final(dv_candidates *c, size_t i) {
-  if (c->count > DV_MOST_CANDIDATES) return;
-  dv_candidate *linear = &c->list[c->count - 1], *final = linear;
-  c->list[c->count++] = *linear; /* it stays the last */
-  const dv_candidate *of = &c->list[i];
-  *final = (dv_candidate){.first = of->first, .last = of->last, .target = of->target, .final = true};
-  memcpy(final->name, of->name, sizeof final->name);
-  memcpy(final->changes, of->changes, sizeof final->changes);
-}
-
-dv_candidate *dv_candidate_origin(const dv_candidates *c, const dv_candidate *final) {
-  for (size_t i = 0; i < c->count && final->final; i++)
-    if (!c->list[i].final && c->list[i].target && !strcmp(c->list[i].changes, final->changes))
-      return &c->list[i];
-  return NULL;
 }
 
 /* ---- File ---- */

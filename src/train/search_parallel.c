@@ -269,7 +269,6 @@ static dvbf_status judge(dv_score *out, job *j, size_t number, const dvbf_model 
   return judge_fitted(out, j, number, error);
 }
 
-/* Reports a judged candidate and records it. */
 static dvbf_status record(crew *w, size_t number, dvbf_error *error) {
   const dv_search *s = w->search;
   dv_candidate_sentence(w->event, sizeof w->event, &s->candidates, number, dv_scorer_has_linear(&s->referee));

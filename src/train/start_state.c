@@ -76,11 +76,10 @@ static void set_identity(const dvbf_model *m) {
   const double exact = 1e-3;
   dv_state_plain_start(m, exact);
   const dv_parameter *first = dv_model_find(m, "initial.output.x");
-  dvbf_real *x = m->parameters.values + first->offset, *h = dv_model_values(m, "emission.mean.z");
+  dvbf_real *x = m->parameters.values + first->offset, *h = dv_state_clear(m, "emission.mean.z");
   dv_state_clear(m, "emission.mean.h");
   dv_state_clear(m, "emission.mean.u");
   dv_state_clear(m, "emission.mean.bias");
-  dv_state_clear(m, "emission.mean.z");
   for (int k = 0; k < m->n_x; k++) {
     x[k * first->cols + k] = 1;
     h[k * (m->n_x + 1)] = 1;

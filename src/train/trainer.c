@@ -121,7 +121,6 @@ static bool agree(trainer *t, bool due) {
 
 /* ---- Checkpoints ---- */
 
-/* The floor of sigma that training has reached. */
 static double floor_reached(const trainer *t) {
   uint64_t update = updates_of(t);
   dv_conditions then = dv_schedule_at(t->s, update ? update - 1 : 0, 0);
@@ -253,7 +252,6 @@ static uint64_t validations_apart(const trainer *t) {
 /* Scores of another kind cannot be compared with those before: the first is the best so far. */
 static const double LOWEST_SCORE = -1e300;
 
-/* Sets the level of x for update `at`. */
 static dvbf_status focus(trainer *t, uint64_t at) {
   unsigned level = dv_coarse_level(t->s, at);
   if (!(t->coarse.power > 0)) return DVBF_OK;
@@ -491,7 +489,6 @@ static dvbf_status start_tamer(trainer *t, const char *why) {
   return DVBF_OK;
 }
 
-/* Ends this phase with its best model. */
 static dvbf_status end_with_best(trainer *t, unsigned long long bad) {
   if (t->at.phase == DV_JUDGING) t->at.phase = DV_TRAINING;
   dv_updater_restore(t->updater, t->at.good);
@@ -579,7 +576,6 @@ static dvbf_status judge(trainer *t) {
 
 /* ---- The last phase: gain, then spread ---- */
 
-/* What its updates train, and by what. */
 static dvbf_status prepare_filtering(trainer *t) {
   bool gain = t->at.phase == DV_GAIN;
   dv_updater_free(t->updater);
@@ -617,7 +613,6 @@ static dvbf_status begin_gain(trainer *t) {
   return DVBF_OK;
 }
 
-/* From the best gain. */
 static dvbf_status begin_spread(trainer *t) {
   dvbf_status status = change_phase(t, DV_SPREAD);
   double *e = status ? NULL : dv_calloc((size_t)t->model->n_x, (size_t)t->model->n_x * sizeof *e);
@@ -766,7 +761,6 @@ static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
   return DVBF_OK;
 }
 
-/* Begins, or resumes if that is asked for and possible. */
 static dvbf_status begin(trainer *t, const dvbf_settings *settings) {
   const dvbf_train_options *o = t->options;
   t->kept = dv_clock();
