@@ -49,12 +49,23 @@ int dv_compare_names(const char *a, const char *b) {
   return strcmp(a, b); /* 01 and 1 are two names */
 }
 
+size_t dv_episode_length(const char *path) {
+  for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/'))
+    if (slash > path && slash[-1] >= '0' && slash[-1] <= '9') return (size_t)(slash - path);
+  return 0;
+}
+
+size_t dv_family_length(const char *path, size_t length) {
+  while (length && path[length - 1] >= '0' && path[length - 1] <= '9') length--;
+  return length;
+}
+
 static int compare_arrays(const void *a, const void *b) {
   return dv_compare_names(((const dv_array *)a)->name, ((const dv_array *)b)->name);
 }
 
 const dv_array *dv_archive_find(const dv_archive *a, const char *name) {
-  dv_array wanted = {.name = (char *)(uintptr_t)name};
+  dv_array wanted = {.name = name};
   return a->count ? bsearch(&wanted, a->arrays, a->count, sizeof *a->arrays, compare_arrays) : NULL;
 }
 
@@ -64,6 +75,16 @@ const char *dv_array_shape(const dv_array *array, char *out, size_t size) {
     used += (size_t)snprintf(out + used, size - used, "%s%zu", i ? ", " : "", array->dims[i]);
   snprintf(out + used, size - used, "]");
   return out;
+}
+
+const char *dv_role_setting(dv_role role) {
+  static const char *const names[] = {"outputs", "inputs", "states", "mask-key", "length-key"};
+  return names[role];
+}
+
+const char *dv_role_text(const dv_data_settings *how, dv_role role) {
+  const char *const texts[] = {how->outputs, how->inputs, how->states, how->mask_key, how->length_key};
+  return texts[role];
 }
 
 /* ---- Building ---- */
@@ -101,8 +122,7 @@ dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *err
   if (array->trouble == dv_no_memory) return dv_fail_memory(error, "reading data");
   if (strlen(array->name) >= DV_ARRAY_NAME) return DVBF_OK;
   if (a->count == MOST)
-    return dv_fail(error, DVBF_FORMAT, "%.200s: holds more than %d arrays; split it over several files",
-                   a->path, MOST);
+    return dv_fail_file(error, a->path, "holds more than %d arrays; split it over several files", MOST);
   dv_array *arrays = dv_grow(a->arrays, a->count, sizeof *arrays);
   if (!arrays) return dv_fail_memory(error, "reading data");
   a->arrays = arrays;
@@ -123,12 +143,22 @@ dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error) {
   if (a->count) qsort(a->arrays, a->count, sizeof *a->arrays, compare_arrays);
   for (size_t i = 1; i < a->count; i++)
     if (!strcmp(a->arrays[i].name, a->arrays[i - 1].name))
-      return dv_fail(error, DVBF_FORMAT, "%.200s: holds two arrays named %.64s; make the file anew", a->path,
-                     a->arrays[i].name);
+      return dv_fail_file(error, a->path, "holds two arrays named %.64s; make the file anew",
+                          a->arrays[i].name);
   return DVBF_OK;
 }
 
-/* ---- Notes ---- */
+/* ---- Notes and failures ---- */
+
+void dv_report_file(dvbf_error *error, const char *path, const char *format, ...) {
+  DV_PLAIN_NUMBERS;
+  char text[sizeof error->message];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  dv_report(error, DVBF_FORMAT, "%.200s: %s", path, text);
+}
 
 void dv_archive_note(dv_archive *a, const char *format, ...) {
   DV_PLAIN_NUMBERS;
@@ -214,29 +244,6 @@ static const char *foreign_format(const unsigned char *bytes, size_t size) {
   return NULL;
 }
 
-const char *dv_foreign_entry(const char *name) {
-  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-  if (!strcmp(name, "xl/workbook.xml"))
-    return "is an Excel file; in Excel or LibreOffice, save it as CSV, or in Python: "
-           "pandas.read_excel(FILE).to_csv(\"data.csv\", index=False)";
-  if (!strcmp(name, "META-INF/manifest.xml"))
-    return "is a spreadsheet of LibreOffice; save it as CSV there, or: soffice --convert-to csv FILE";
-  if (dv_text_ends_in(name, "/data.pkl"))
-    return "is a file of PyTorch; in Python: x = torch.load(FILE), then numpy.savez(\"data.npz\", "
-           "x=x.numpy())";
-  if (!strcmp(last, ".zarray") || !strcmp(last, "zarr.json"))
-    return "is a Zarr archive; in Python: numpy.savez(\"data.npz\", **zarr.open(FILE))";
-  return NULL;
-}
-
-const char *dv_foreign_array(const char *name) {
-  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-  if (slash && (!strcmp(last, "block0_values") || !strcmp(last, "table")))
-    return "was written by pandas; convert it in Python: pandas.read_hdf(FILE).to_csv(\"data.csv\", "
-           "index=False)";
-  return NULL;
-}
-
 /* ---- Formats ---- */
 
 /* In the order in which they are tried. */
@@ -313,11 +320,11 @@ static dvbf_status open_any(dv_archive **out, const char *path, int descriptor, 
   unsigned char magic[16] = {0};
   ssize_t size = pread(descriptor, magic, sizeof magic, 0);
   if (size < 0) return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(errno));
-  if (size == 0) return dv_fail(error, DVBF_FORMAT, "%.200s: is empty; make or copy the file again", path);
+  if (size == 0) return dv_fail_file(error, path, "is empty; make or copy the file again");
   size_t format = 0;
   while (format < TEXT && !formats[format]->recognises(descriptor, magic, (size_t)size)) format++;
   const char *foreign = format == TEXT ? foreign_format(magic, (size_t)size) : NULL;
-  if (foreign) return dv_fail(error, DVBF_FORMAT, "%.200s: %s", path, foreign);
+  if (foreign) return dv_fail_file(error, path, "%s", foreign);
   return open_guarded(out, format, path, descriptor, how, error);
 }
 
@@ -361,7 +368,8 @@ void dv_archive_release(dv_archive *a) {
   if (!a || __atomic_sub_fetch(&a->references, 1, __ATOMIC_ACQ_REL)) return;
   if (a->format->close) a->format->close(a);
   for (size_t i = 0; i < a->count; i++)
-    DV_FREE(a->arrays[i].name, (void *)(uintptr_t)a->arrays[i].trouble, a->arrays[i].ordered);
+    DV_FREE((void *)(uintptr_t)a->arrays[i].name, (void *)(uintptr_t)a->arrays[i].trouble,
+            a->arrays[i].ordered);
   if (a->table) dv_csv_table_free(a->table);
   DV_FREE(a->arrays, a->notes, a->uses);
   dv_free(a);
@@ -444,7 +452,7 @@ dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, 
                             double *doubles, dvbf_error *error) {
   const char *remedy = dv_array_read(a, array, first, n, floats, doubles);
   if (!remedy) return DVBF_OK;
-  return dv_fail(error, DVBF_FORMAT, "%.200s: %.64s cannot be read; %s", a->path, array->name, remedy);
+  return dv_fail_file(error, a->path, "%.64s cannot be read; %s", array->name, remedy);
 }
 
 /* ---- Arrays of the caller ---- */
@@ -487,17 +495,15 @@ static void close_memory(dv_archive *a) {
 }
 
 static dvbf_status add(dv_archive *a, const dvbf_array *given, size_t number, dvbf_error *error) {
-  char name[DV_ARRAY_NAME];
-  if (!given->name || !*given->name || strlen(given->name) >= sizeof name)
-    return dv_fail(error, DVBF_ARGUMENT, "data: array %zu needs a name of 1 to %zu bytes, as x or u", number,
-                   sizeof name - 1);
+  if (!given->name || !*given->name || strlen(given->name) >= DV_ARRAY_NAME)
+    return dv_fail(error, DVBF_ARGUMENT, "data: array %zu needs a name of 1 to %d bytes, as x or u", number,
+                   DV_ARRAY_NAME - 1);
   if ((size_t)given->type >= sizeof types / sizeof *types || given->rank < 0 || given->rank > DVBF_MAX_RANK ||
       !given->values)
     return dv_fail(error, DVBF_ARGUMENT,
                    "data: %.64s cannot be read; it needs a known type, values, and a rank in [0, %d]",
                    given->name, DVBF_MAX_RANK);
-  strcpy(name, given->name);
-  dv_array array = {.name = name,
+  dv_array array = {.name = given->name,
                     .rank = given->rank,
                     .real = given->type == DVBF_FLOAT32 || given->type == DVBF_FLOAT64,
                     .bytes = given->type == DVBF_UINT8,

@@ -16,7 +16,7 @@ enum { DV_RANK = 8, DV_ARRAY_NAME = 512 };
   SIZE_MAX /* dv_array.unpacked of one that is unpacked as a whole; dv_archive_add counts its bytes */
 
 typedef struct dv_array {
-  char *name; /* path inside the file, as train/x */
+  const char *name; /* path inside the file, as train/x */
   int rank;
   size_t dims[DV_RANK]; /* [rank], each 1 or more */
   size_t elements;
@@ -37,6 +37,9 @@ typedef struct dv_array {
 } dv_array;
 
 typedef enum dv_role { DV_ROLE_X, DV_ROLE_U, DV_ROLE_STATE, DV_ROLE_MASK, DV_ROLE_LENGTH, DV_ROLES } dv_role;
+/* The name of the setting that chooses a role's arrays or columns, as outputs, and its text. */
+const char *dv_role_setting(dv_role role);
+const char *dv_role_text(const dv_data_settings *how, dv_role role);
 
 typedef struct dv_archive dv_archive;
 
@@ -96,14 +99,20 @@ void dv_archive_transpose(dv_archive *a);
 /* Opens a file by its content. `how` chooses the columns of a CSV. */
 dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_settings *how,
                             dvbf_error *error);
-/* Several files as one. */
-dvbf_status dv_archive_join(dv_archive **out, char *const *paths, size_t count, const dv_data_settings *how,
-                            dvbf_error *error);
+/* Files, folders and patterns with * and ? as one archive: in the order given and by name within a folder or
+ * pattern, with 9 before 10. */
+dvbf_status dv_archive_open_all(dv_archive **out, const char *const *given, size_t count,
+                                const dv_data_settings *how, dvbf_error *error);
 dv_archive *dv_archive_keep(dv_archive *a); /* one more user */
 void dv_archive_release(dv_archive *a);     /* drops a reference; the last one closes the archive */
 
 /* The order of names: by characters, with numbers in them compared as numbers. */
 int dv_compare_names(const char *a, const char *b);
+/* The beginning of a path up to and with the first folder whose name ends in a number, as data/demo_7; 0:
+ * none does. */
+size_t dv_episode_length(const char *path);
+/* The same without the digits at its end. */
+size_t dv_family_length(const char *path, size_t length);
 const dv_array *dv_archive_find(const dv_archive *a, const char *name);
 /* The shape as text: [500, 15, 256] */
 const char *dv_array_shape(const dv_array *array, char *out, size_t size);
@@ -119,6 +128,11 @@ void dv_array_reorder(unsigned char *to, const unsigned char *from, const dv_arr
 /* The same as dv_array_read, with a message after a failure. */
 dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                             double *doubles, dvbf_error *error);
+
+/* The failure of a file: its path, a colon, and what is wrong with it. The value is DVBF_FORMAT. */
+#define dv_fail_file(error, path, ...) (dv_report_file((error), (path), __VA_ARGS__), DVBF_FORMAT)
+void dv_report_file(dvbf_error *error, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- For implementations of formats ---- */
 
@@ -148,9 +162,7 @@ const char *dv_formats_listed(bool endings, char out[DVBF_FORMATS]);
 /* Whether a name ends as those of a format do. */
 bool dv_format_has_ending(const char *name);
 
-/* ---- Numbers ---- */
-
-/* Numbers as files store them: types, widths and byte orders. */
+/* ---- Numbers as files store them ---- */
 
 typedef enum dv_number {
   DV_FLOAT16,
@@ -172,27 +184,3 @@ size_t dv_number_size(dv_number type);
  * rounded once. `swapped`: the byte order is not the machine's. */
 void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped, size_t n, float *floats,
                         double *doubles);
-
-/* ---- Formats that are not read ---- */
-
-/* Advice on converting them. */
-
-/* By the name of a file in a zip archive: the rest of a sentence that begins with its name; NULL: it is none
- * of those known. */
-const char *dv_foreign_entry(const char *name);
-/* The same for HDF5, by the name of an array in it. */
-const char *dv_foreign_array(const char *name);
-
-/* ---- Listing of files ---- */
-
-/* The files that a user names: files, folders, or patterns with * and ?. */
-
-typedef struct dv_listing {
-  char **paths; /* [count] */
-  size_t count;
-} dv_listing;
-
-/* The files that `given` stand for, in the order given and by name within a folder or pattern, with 9 before
- * 10. Free with dv_listing_free, also after a failure. */
-dvbf_status dv_listing_of(dv_listing *out, const char *const *given, size_t count, dvbf_error *error);
-void dv_listing_free(dv_listing *listing);

@@ -1,7 +1,7 @@
-/* Several files as one archive (dv_archive_join): arrays of the same name follow each other by their first
- * dimension, in which alone they may differ; numbered sequences (data/demo_7/obs, arr_7) are counted on from
- * file to file. Only a few files are open at a time. The end of a file is the end of a recording. Also the
- * list of files that a user names (dv_listing_of). */
+/* The files that a user names as one archive (dv_archive_open_all): arrays of the same name follow each other
+ * by their first dimension, in which alone they may differ; numbered sequences (data/demo_7/obs, arr_7) are
+ * counted on from file to file. Only a few files are open at a time. The end of a file is the end of a
+ * recording. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "io/archive.h"
@@ -47,16 +47,6 @@ typedef struct joined {
 
 /* ---- Files ---- */
 
-static dvbf_status open_member(joined *j, size_t file, dvbf_error *error) {
-  member *m = &j->files[file];
-  dvbf_status status = dv_archive_open(&m->open, m->path, &j->how, error);
-  if (!status && j->how.transpose == DV_TRANSPOSE_ON) dv_archive_transpose(m->open);
-  if (status && m->open) dv_archive_release(m->open);
-  if (status) m->open = NULL;
-  if (!status) j->open++;
-  return status;
-}
-
 static void close_oldest(joined *j, size_t but) {
   member *oldest = NULL;
   for (size_t i = 0; i < j->count; i++) {
@@ -74,8 +64,11 @@ static dvbf_status borrow(dv_archive **out, joined *j, size_t file, dvbf_error *
   member *m = &j->files[file];
   dvbf_status status = DVBF_OK;
   pthread_mutex_lock(&j->lock);
-  if (!m->open) status = open_member(j, file, error);
-  if (!status && m->open && m->arrays && m->arrays != m->open->count)
+  if (!m->open && !(status = dv_archive_open(&m->open, m->path, &j->how, error))) {
+    if (j->how.transpose == DV_TRANSPOSE_ON) dv_archive_transpose(m->open);
+    j->open++;
+  }
+  if (!status && m->arrays && m->arrays != m->open->count)
     status = dv_fail(error, DVBF_IO, "%.200s: was changed while in use", m->path);
   m->used = ++j->turn;
   if (j->open > OPEN) close_oldest(j, file);
@@ -85,10 +78,6 @@ static dvbf_status borrow(dv_archive **out, joined *j, size_t file, dvbf_error *
 }
 
 /* ---- Reading ---- */
-
-static size_t row_of(const dv_array *array) {
-  return array->dims[0] ? array->elements / array->dims[0] : 0;
-}
 
 static const char *read_piece(joined *j, const piece *p, size_t first, size_t n, float *floats,
                               double *doubles) {
@@ -102,7 +91,7 @@ static const char *read_piece(joined *j, const piece *p, size_t first, size_t n,
 static const char *joined_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                                double *doubles) {
   joined *j = (joined *)a;
-  size_t row = row_of(array), at = 0;
+  size_t row = array->dims[0] ? array->elements / array->dims[0] : 0, at = 0;
   for (size_t k = j->first[array->place]; n && k < j->first[array->place + 1]; k++) {
     const piece *p = &j->pieces[k];
     size_t size = p->rows * row;
@@ -151,14 +140,9 @@ static size_t joined_piece(const dv_archive *a, const dv_array *array, size_t nu
 
 /* Place of an episode's number in a path such as data/demo_7/obs or arr_7; 0 digits: there is none. */
 static size_t number_in(const char *path, bool list, size_t *digits) {
-  const char *end = list ? path + strlen(path) : NULL;
-  for (const char *slash = strchr(path, '/'); slash && !end; slash = strchr(slash + 1, '/'))
-    if (slash > path && slash[-1] >= '0' && slash[-1] <= '9') end = slash;
-  *digits = 0;
-  if (!end) return 0;
-  while (end - *digits > path && end[-1 - (ptrdiff_t)*digits] >= '0' && end[-1 - (ptrdiff_t)*digits] <= '9')
-    ++*digits;
-  return (size_t)(end - path) - *digits;
+  size_t end = list ? strlen(path) : dv_episode_length(path), at = dv_family_length(path, end);
+  *digits = end - at;
+  return at;
 }
 
 static bool is_list(const dv_archive *a) {
@@ -194,24 +178,6 @@ static dvbf_status add_piece(joined *j, piece *p, dvbf_error *error) {
     dv_free(p->name);
   }
   return dv_fail_memory(error, "reading data");
-}
-
-static dvbf_status add_file(joined *j, size_t file, size_t *episodes, dvbf_error *error) {
-  dv_archive *a = NULL;
-  dvbf_status status = borrow(&a, j, file, error);
-  if (status) return status;
-  bool list = is_list(a);
-  for (size_t i = 0; i < a->count && !status; i++) {
-    const dv_array *array = &a->arrays[i];
-    if (array->text && !strncmp(array->name, "mask/", 5)) continue; /* names of episodes, which change */
-    piece p = {.name = rename_array(a, i, list, episodes), .file = file, .array = i, .about = *array};
-    p.about.name = NULL;
-    p.rows = array->rank ? array->dims[0] : 1;
-    status = add_piece(j, &p, error);
-  }
-  j->files[file].arrays = a->count;
-  dv_archive_release(a);
-  return status;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -346,22 +312,36 @@ static bool is_told(const joined *j, const char *note) {
   return false;
 }
 
-static dvbf_status take_told(joined *j, size_t file, dvbf_error *error) {
-  dv_archive *a = NULL;
+static dvbf_status take_told(joined *j, dv_archive *a, size_t file, dvbf_error *error) {
   const char *first = j->files[0].path;
-  dvbf_status status = borrow(&a, j, file, error);
-  if (status) return status;
+  dvbf_status status = DVBF_OK;
   bool table = a->table, like_first = !file || table == (j->base.table != NULL);
   for (size_t i = 0; !file && i < a->n_uses; i++) dv_archive_use(&j->base, a->uses[i].name, a->uses[i].role);
   for (size_t i = 0; i < a->n_notes && j->base.n_notes < MOST_NOTES; i++)
     if (!is_told(j, a->notes[i])) dv_archive_note(&j->base, "%s", a->notes[i]);
   if (!like_first)
-    status =
-        dv_fail(error, DVBF_FORMAT, "%.200s: is %s, and %.200s is %s; files of one data set must be alike",
-                a->path, table ? "a table" : "no table", first, table ? "none" : "one");
+    status = dv_fail_file(error, a->path, "is %s, and %.200s is %s; files of one data set must be alike",
+                          table ? "a table" : "no table", first, table ? "none" : "one");
   else if (!file && table && !(j->base.table = dv_calloc(1, sizeof *j->base.table)))
     status = dv_fail_memory(error, "reading data");
-  if (!status && table) status = dv_csv_table_append(j->base.table, first, a, error);
+  return !status && table ? dv_csv_table_append(j->base.table, first, a, error) : status;
+}
+
+static dvbf_status add_file(joined *j, size_t file, size_t *episodes, dvbf_error *error) {
+  dv_archive *a = NULL;
+  dvbf_status status = borrow(&a, j, file, error);
+  if (status) return status;
+  status = take_told(j, a, file, error);
+  bool list = is_list(a);
+  for (size_t i = 0; i < a->count && !status; i++) {
+    const dv_array *array = &a->arrays[i];
+    if (array->text && !strncmp(array->name, "mask/", 5)) continue; /* names of episodes, which change */
+    piece p = {.name = rename_array(a, i, list, episodes), .file = file, .array = i, .about = *array};
+    p.about.name = NULL;
+    p.rows = array->rank ? array->dims[0] : 1;
+    status = add_piece(j, &p, error);
+  }
+  j->files[file].arrays = a->count;
   dv_archive_release(a);
   return status;
 }
@@ -383,11 +363,9 @@ static void joined_close(dv_archive *a) {
 static dvbf_status join(joined *j, char *const *paths, dvbf_error *error) {
   size_t episodes = 0;
   dvbf_status status = DVBF_OK;
-  for (size_t i = 0; i < j->count && !status; i++)
-    if (!(j->files[i].path = dv_strdup(paths[i]))) status = dv_fail_memory(error, "reading data");
   for (size_t i = 0; i < j->count && !status; i++) {
-    status = take_told(j, i, error);
-    if (!status) status = add_file(j, i, &episodes, error);
+    j->files[i].path = dv_strdup(paths[i]);
+    status = j->files[i].path ? add_file(j, i, &episodes, error) : dv_fail_memory(error, "reading data");
   }
   return status ? status : join_arrays(j, error);
 }
@@ -398,8 +376,8 @@ static const dv_format joined_format = {.archive = sizeof(joined),
                                         .piece = joined_piece,
                                         .close = joined_close};
 
-dvbf_status dv_archive_join(dv_archive **out, char *const *paths, size_t count, const dv_data_settings *how,
-                            dvbf_error *error) {
+static dvbf_status join_files(dv_archive **out, char *const *paths, size_t count, const dv_data_settings *how,
+                              dvbf_error *error) {
   char name[sizeof((dv_archive *)0)->path];
   snprintf(name, sizeof name, "%.400s and %zu further file%s", paths[0], count - 1, count == 2 ? "" : "s");
   joined *j = (joined *)dv_archive_new(&joined_format, name);
@@ -422,16 +400,14 @@ dvbf_status dv_archive_join(dv_archive **out, char *const *paths, size_t count, 
 
 enum { MOST = 1 << 16 }; /* files of a data set */
 
-void dv_listing_free(dv_listing *l) {
-  for (size_t i = 0; i < l->count; i++) dv_free(l->paths[i]);
-  dv_free((void *)l->paths);
-  *l = (dv_listing){0};
-}
+typedef struct listing {
+  char **paths; /* [count] */
+  size_t count;
+} listing;
 
-static dvbf_status add(dv_listing *l, const char *path, dvbf_error *error) {
+static dvbf_status add(listing *l, const char *path, dvbf_error *error) {
   if (l->count == MOST)
-    return dv_fail(error, DVBF_FORMAT, "%.200s: is more than the %d files that data may have; join some",
-                   path, MOST);
+    return dv_fail_file(error, path, "is more than the %d files that data may have; join some", MOST);
   char **larger = dv_grow((void *)l->paths, l->count, sizeof *larger);
   if (!larger) return dv_fail_memory(error, "listing files");
   l->paths = larger;
@@ -445,12 +421,12 @@ static int by_path(const void *a, const void *b) {
   return dv_compare_names(*(char *const *)a, *(char *const *)b);
 }
 
-static void sort(dv_listing *l, size_t from) {
+static void sort(listing *l, size_t from) {
   if (l->count > from) qsort((void *)(l->paths + from), l->count - from, sizeof *l->paths, by_path);
 }
 
 /* A folder may hold other things too. */
-static dvbf_status add_folder(dv_listing *l, const char *folder, dvbf_error *error) {
+static dvbf_status add_folder(listing *l, const char *folder, dvbf_error *error) {
   size_t from = l->count, length = strlen(folder);
   char endings[DVBF_FORMATS];
   DIR *all = opendir(folder);
@@ -472,7 +448,7 @@ static dvbf_status add_folder(dv_listing *l, const char *folder, dvbf_error *err
   return status;
 }
 
-static dvbf_status add_pattern(dv_listing *l, const char *pattern, dvbf_error *error) {
+static dvbf_status add_pattern(listing *l, const char *pattern, dvbf_error *error) {
   glob_t found = {0};
   size_t from = l->count;
   dvbf_status status = DVBF_OK;
@@ -484,9 +460,8 @@ static dvbf_status add_pattern(dv_listing *l, const char *pattern, dvbf_error *e
   return status;
 }
 
-dvbf_status dv_listing_of(dv_listing *l, const char *const *given, size_t count, dvbf_error *error) {
+static dvbf_status list_files(listing *l, const char *const *given, size_t count, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
-  *l = (dv_listing){0};
   for (size_t i = 0; i < count && !status; i++) {
     struct stat about;
     bool there = !stat(given[i], &about);
@@ -497,5 +472,17 @@ dvbf_status dv_listing_of(dv_listing *l, const char *const *given, size_t count,
     else
       status = add(l, given[i], error);
   }
+  return status;
+}
+
+dvbf_status dv_archive_open_all(dv_archive **out, const char *const *given, size_t count,
+                                const dv_data_settings *how, dvbf_error *error) {
+  listing l = {0};
+  dvbf_status status = list_files(&l, given, count, error);
+  if (!status)
+    status = l.count < 2 ? dv_archive_open(out, l.paths[0], how, error)
+                         : join_files(out, l.paths, l.count, how, error);
+  for (size_t i = 0; i < l.count; i++) dv_free(l.paths[i]);
+  dv_free((void *)l.paths);
   return status;
 }

@@ -82,88 +82,65 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Calls `each` with every step from row to row within a sequence. */
-typedef void step_fn(void *user, double step);
-static void each_step(const dv_csv_rows *r, step_fn *each, void *user) {
-  for (size_t s = 0, row = 0; r->timed && s < r->sequences; row += r->lengths[s++])
-    for (size_t i = 1; i < r->lengths[s]; i++) each(user, r->times[row + i] - r->times[row + i - 1]);
+/* The steps from row to row within the sequences of all splits; NULL: memory is short. */
+static double *steps_of(const dv_csv_rows *splits, size_t rows, size_t *count) {
+  double *steps = dv_calloc(rows, sizeof *steps);
+  *count = 0;
+  for (const dv_csv_rows *r = splits; steps && r < splits + DV_CSV_SPLITS; r++)
+    for (size_t s = 0, row = 0; r->timed && s < r->sequences; row += r->lengths[s++])
+      for (size_t i = row + 1; i < row + r->lengths[s]; i++)
+        steps[(*count)++] = r->times[i] - r->times[i - 1];
+  return steps;
 }
 
-typedef struct steps {
-  double *list; /* [room] every `apart`th step */
-  size_t room, count, seen, apart;
-  double median, sum; /* of steps within a fifth of the median */
-  size_t like, other, odd;
-} steps;
-
-static void take(void *user, double step) {
-  steps *s = user;
-  if (s->seen++ % s->apart == 0 && s->count < s->room) s->list[s->count++] = step;
-}
-
-static void judge(void *user, double step) {
-  const double jitter = 0.2;
-  steps *s = user;
-  double times = step / s->median, whole = round(times);
-  if (fabs(times - 1) <= jitter) {
-    s->sum += step;
-    s->like++;
-  } else {
-    s->other++;
-    s->odd += whole < 1 || fabs(times - whole) > jitter;
-  }
-}
-
-static dvbf_status pace_of(timing *out, const dv_csv_rows *splits, size_t count, dvbf_error *error) {
+/* The median is that of at most ENOUGH steps, spread evenly. */
+static dvbf_status pace_of(timing *out, const dv_csv_rows *splits, dvbf_error *error) {
   enum { ENOUGH = 1 << 16 };
-  steps s = {.room = ENOUGH};
-  *out = (timing){0};
-  for (size_t i = 0; i < count; i++) s.seen += splits[i].count;
-  s.apart = s.seen / ENOUGH + 1;
-  s.seen = 0;
-  s.list = dv_calloc(ENOUGH, sizeof *s.list);
-  if (!s.list) return dv_fail_memory(error, "reading data");
-  for (size_t i = 0; i < count; i++) each_step(&splits[i], take, &s);
-  qsort(s.list, s.count, sizeof *s.list, compare);
-  s.median = s.count ? s.list[s.count / 2] : 0;
+  const double jitter = 0.2;
+  size_t rows = 0, count, some = 0, like = 0, odd = 0;
   double sum = 0;
-  for (size_t i = 0; i < s.count; i++) sum += s.list[i];
-  if (s.median <= 0) {
-    out->step = s.count ? sum / (double)s.count : 0;
-    out->coarse = out->regular = true;
-  } else {
-    for (size_t i = 0; i < count; i++) each_step(&splits[i], judge, &s);
-    out->step = s.like ? s.sum / (double)s.like : s.median;
-    out->regular = !s.other;
-    out->multiples = !s.odd;
+  *out = (timing){0};
+  for (int i = 0; i < DV_CSV_SPLITS; i++) rows += splits[i].count;
+  double *steps = steps_of(splits, rows, &count), *sample = dv_calloc(ENOUGH, sizeof *sample);
+  for (size_t i = 0; steps && sample && i < count; i += rows / ENOUGH + 1) sample[some++] = steps[i];
+  if (some) qsort(sample, some, sizeof *sample, compare);
+  double median = some ? sample[some / 2] : 0;
+  for (size_t i = 0; i < some && median <= 0; i++) sum += sample[i];
+  for (size_t i = 0; i < count && median > 0; i++) {
+    double times = steps[i] / median, whole = round(times);
+    bool alike = fabs(times - 1) <= jitter;
+    if (alike) sum += steps[i];
+    like += alike;
+    odd += !alike && (whole < 1 || fabs(times - whole) > jitter);
   }
-  dv_free(s.list);
-  return DVBF_OK;
+  out->coarse = median <= 0;
+  out->step = out->coarse ? (some ? sum / (double)some : 0) : like ? sum / (double)like : median;
+  out->regular = out->coarse || like == count;
+  out->multiples = !out->coarse && !odd;
+  bool short_of_memory = !steps || !sample;
+  DV_FREE(steps, sample);
+  return short_of_memory ? dv_fail_memory(error, "reading data") : DVBF_OK;
 }
 
 /* ---- Grid ---- */
 
-/* Result of putting rows on a grid. */
-typedef struct gridded {
-  size_t empty;  /* steps without a row */
-  size_t merged; /* rows that share a step with another */
-  size_t cut;    /* sequences that begin behind a long gap */
-} gridded;
-
 enum { LONGEST_GAP = 100 };
 
+/* Rows on steps of equal length: each step has the mean of its rows, and NaN if there are none. Behind a gap
+ * of more than LONGEST_GAP steps a new sequence begins. */
 typedef struct grid {
   dv_csv_rows to;
-  unsigned *hits; /* [width] values in the sum of the step that is open */
+  unsigned *hits; /* [width] values in the sum of the last step */
   double step;
-  bool multiples, open;
-  gridded done;
+  bool multiples; /* times are counted from row to row, so that a slow drift of the clock does not matter */
+  size_t empty;   /* steps without a row */
+  size_t merged;  /* rows that share a step with another */
+  size_t cut;     /* sequences that begin behind a long gap */
 } grid;
 
-/* Closes the step that is open: sums become means. */
+/* Sums of the last step become means. */
 static void close_step(grid *g) {
-  if (!g->open) return;
-  g->open = false;
+  if (!g->to.count) return;
   float *last = g->to.values + (g->to.count - 1) * g->to.width;
   for (size_t k = 0; k < g->to.width; k++) last[k] = g->hits[k] ? last[k] / (float)g->hits[k] : NAN;
   memset(g->hits, 0, g->to.width * sizeof *g->hits);
@@ -174,7 +151,6 @@ static dvbf_status open_step(grid *g, double time, dvbf_error *error) {
   close_step(g);
   dvbf_status status = new_row(&g->to, &values, time, error);
   for (size_t k = 0; k < g->to.width && !status; k++) values[k] = 0;
-  g->open = !status;
   return status;
 }
 
@@ -190,70 +166,58 @@ static void add_values(grid *g, const float *from) {
 /* One sequence; `row` is its first. */
 static dvbf_status grid_sequence(grid *g, const dv_csv_rows *r, size_t sequence, size_t row,
                                  dvbf_error *error) {
-  const dvbf_origin *origin = &r->origins[sequence];
-  double begin = r->times[row], at = 0; /* of this piece, and the step that is open */
-  dvbf_status status = begin_sequence(&g->to, origin->name, begin, error);
-  if (!status) status = open_step(g, begin, error);
+  double begin = 0, at = 0; /* of this piece, and the step that is open */
+  dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < r->lengths[sequence] && !status; i++) {
     const double *time = &r->times[row + i];
     double place = i == 0         ? 0
                    : g->multiples ? at + round((time[0] - time[-1]) / g->step)
                                   : round((*time - begin) / g->step);
-    if (place - at > LONGEST_GAP + 1) {
+    bool far = place - at > LONGEST_GAP + 1;
+    if (!i || far) {
       begin = *time;
       place = at = 0;
-      g->done.cut++;
-      close_step(g);
-      status = begin_sequence(&g->to, origin->name, begin, error);
+      g->cut += far;
+      status = begin_sequence(&g->to, r->origins[sequence].name, begin, error);
       if (!status) status = open_step(g, begin, error);
     } else {
-      g->done.merged += i && place <= at;
-      g->done.empty += place > at + 1 ? (size_t)(place - at) - 1 : 0;
+      g->merged += place <= at;
+      g->empty += place > at + 1 ? (size_t)(place - at) - 1 : 0;
     }
     for (; at < place && !status; at++) status = open_step(g, begin + (at + 1) * g->step, error);
     if (!status) add_values(g, r->values + (row + i) * r->width);
   }
-  if (!status) close_step(g);
   return status;
 }
 
-/* Puts the rows on steps of `step` seconds: each step has the mean of its rows, and NaN if there are none.
- * Behind a gap of more than LONGEST_GAP steps a new sequence begins. `multiples`: times are counted from row
- * to row, so that a slow drift of the clock does not matter. */
-static dvbf_status put_on_grid(dv_csv_rows *r, double step, bool multiples, gridded *out, dvbf_error *error) {
-  grid g = {.to = {.width = r->width, .timed = true}, .step = step, .multiples = multiples};
-  g.hits = dv_calloc(r->width, sizeof *g.hits);
-  dvbf_status status = g.hits ? DVBF_OK : dv_fail_memory(error, "reading data");
+static dvbf_status put_on_grid(grid *g, dv_csv_rows *r, dvbf_error *error) {
+  g->to = (dv_csv_rows){.width = r->width, .timed = true};
+  g->hits = dv_calloc(r->width, sizeof *g->hits);
+  dvbf_status status = g->hits ? DVBF_OK : dv_fail_memory(error, "reading data");
   for (size_t s = 0, row = 0; s < r->sequences && !status; row += r->lengths[s++])
-    status = grid_sequence(&g, r, s, row, error);
-  dv_free(g.hits);
-  if (status) {
-    free_rows(&g.to);
-    return status;
-  }
-  out->empty += g.done.empty;
-  out->merged += g.done.merged;
-  out->cut += g.done.cut;
-  free_rows(r);
-  *r = g.to;
-  return DVBF_OK;
+    status = grid_sequence(g, r, s, row, error);
+  if (!status) close_step(g);
+  dv_free(g->hits);
+  free_rows(status ? &g->to : r);
+  if (!status) *r = g->to;
+  return status;
 }
 
-/* ---- Reading rows ---- */
+/* ---- Fields ---- */
 
 /* State while rows are read. */
 typedef struct table_reading {
   dv_csv_table *table;
+  dv_lines *in;
+  dvbf_error *error;
   float *row; /* [columns] numbers of this line */
   char sequence[256];
   int split;
-  bool begun;
+  bool begun, change;  /* a row was read; this one is of another sequence than the row before */
   double stamp, clock; /* of this row */
   double time[2];      /* of the row before, and of the first row of the sequence */
   double days;         /* seconds that were added as a clock has passed midnight */
 } table_reading;
-
-/* ---- Fields ---- */
 
 /* train, valid, test: 0, 1, 2; else -1. */
 static int split_named(dv_cursor field) {
@@ -264,30 +228,28 @@ static int split_named(dv_cursor field) {
   return -1;
 }
 
-static dvbf_status bad_field(const dv_lines *in, const dv_csv_columns *c, size_t column, dv_cursor field,
-                             const char *remedy, dvbf_error *error) {
-  char text[41], name[64];
+static dvbf_status bad_field(const table_reading *t, size_t column, dv_cursor field, const char *remedy) {
+  char text[41], name[DV_COLUMN];
   dv_name_copy(field, text, sizeof text);
-  return dv_fail(error, DVBF_FORMAT, "%.200s, line %zu, column %s: \"%s\" %s", in->path, in->number,
-                 dv_csv_column_name(c, column, name, sizeof name), text, remedy);
+  return dv_fail(t->error, DVBF_FORMAT, "%.200s, line %zu, column %s: \"%s\" %s", t->in->path, t->in->number,
+                 dv_csv_column_name(&t->table->columns, column, name), text, remedy);
 }
 
 /* The message names the setting that can exclude the column. */
-static dvbf_status not_a_number(const dv_lines *in, const dv_csv_columns *c, size_t column, dv_cursor field,
-                                dvbf_error *error) {
-  static const char *const settings[] = {"outputs", "inputs", "states"};
+static dvbf_status not_a_number(const table_reading *t, size_t column, dv_cursor field) {
+  const dv_csv_columns *c = &t->table->columns;
   char remedy[80];
   int role = 0;
   for (int i = 0; i < 3; i++)
     for (size_t k = 0; k < c->chosen[i]; k++)
       if (c->choice[i][k] == column) role = i;
-  snprintf(remedy, sizeof remedy, "is not a number; correct it, or select columns with --%s", settings[role]);
-  return bad_field(in, c, column, field, remedy, error);
+  snprintf(remedy, sizeof remedy, "is not a number; correct it, or select columns with --%s",
+           dv_role_setting(role));
+  return bad_field(t, column, field, remedy);
 }
 
 /* The time, as a number or a date. */
-static dvbf_status take_time(table_reading *t, const dv_lines *in, size_t column, dv_cursor field,
-                             dvbf_error *error) {
+static dvbf_status take_time(table_reading *t, size_t column, dv_cursor field) {
   const dv_csv_columns *c = &t->table->columns;
   bool good;
   double *to = column == c->time ? &t->stamp : &t->clock;
@@ -298,75 +260,70 @@ static dvbf_status take_time(table_reading *t, const dv_lines *in, size_t column
   else if ((good = dv_read_double(field, c->separator != ',', to)))
     *to *= c->time_unit;
   return good ? DVBF_OK
-              : bad_field(in, c, column, field,
+              : bad_field(t, column, field,
                           "is not a time like those before; correct it, or leave the time out with "
-                          "--time-column none",
-                          error);
+                          "--time-column none");
 }
 
 /* One field into the row, or its time, sequence or split. */
-static dvbf_status take_field(table_reading *t, const dv_lines *in, size_t column, dv_cursor field,
-                              bool *change, dvbf_error *error) {
+static dvbf_status take_field(table_reading *t, size_t column, dv_cursor field) {
   const dv_csv_columns *c = &t->table->columns;
   bool used = c->column[column].used;
-  if (used && !dv_csv_number(c, field, &t->row[column])) return not_a_number(in, c, column, field, error);
+  if (used && !dv_csv_number(c, field, &t->row[column])) return not_a_number(t, column, field);
   if (used && isinf(t->row[column]))
-    return bad_field(in, c, column, field,
-                     "is beyond 3.4e38, the range of 32-bit numbers; correct it, or scale that column",
-                     error);
+    return bad_field(t, column, field,
+                     "is beyond 3.4e38, the range of 32-bit numbers; correct it, or scale that column");
   if (column == c->sequence) {
-    *change = *change || !dv_cursor_equals(field, t->sequence);
+    t->change = t->change || !dv_cursor_equals(field, t->sequence);
     if (!dv_cursor_copy(field, t->sequence, sizeof t->sequence))
-      return bad_field(in, c, column, field, "is too long", error);
+      return bad_field(t, column, field, "is too long");
   }
   if (column == c->split) {
     int split = split_named(field);
-    if (split < 0) return bad_field(in, c, column, field, "must be train, valid or test", error);
-    *change = *change || split != t->split;
+    if (split < 0) return bad_field(t, column, field, "must be train, valid or test");
+    t->change = t->change || split != t->split;
     t->split = split;
   }
-  if (column == c->time || column == c->clock) return take_time(t, in, column, field, error);
-  return DVBF_OK;
+  return column == c->time || column == c->clock ? take_time(t, column, field) : DVBF_OK;
 }
 
 /* ---- Rows ---- */
 
 /* A time that restarts begins a new sequence, unless a column tells sequences apart. A clock may pass
  * midnight. */
-static dvbf_status check_time(table_reading *t, const dv_lines *in, double *time, bool *change,
-                              dvbf_error *error) {
+static dvbf_status check_time(table_reading *t, double *time) {
   const dv_csv_columns *c = &t->table->columns;
   const double half_a_day = 43200;
   bool clock = !c->dates && !c->time_unit;
-  char name[64];
+  char name[DV_COLUMN];
   *time = t->stamp + t->clock + t->days;
-  if (*change || !t->begun || *time >= t->time[0]) return DVBF_OK;
+  if (t->change || !t->begun || *time >= t->time[0]) return DVBF_OK;
   if (clock && t->time[0] - *time > half_a_day) {
     t->days += 2 * half_a_day;
     *time += 2 * half_a_day;
     return DVBF_OK;
   }
-  *change = c->sequence == DV_CSV_NONE && *time <= t->time[1];
-  if (*change) return DVBF_OK;
-  return dv_fail(error, DVBF_FORMAT,
+  t->change = c->sequence == DV_CSV_NONE && *time <= t->time[1];
+  if (t->change) return DVBF_OK;
+  return dv_fail(t->error, DVBF_FORMAT,
                  "%.200s, line %zu, column %s: the time goes back; sort the rows, name a column that tells "
                  "sequences apart by --sequence-column, or leave the time out with --time-column none",
-                 in->path, in->number, dv_csv_column_name(c, c->time, name, sizeof name));
+                 t->in->path, t->in->number, dv_csv_column_name(c, c->time, name));
 }
 
-static dvbf_status add_row(table_reading *t, const dv_lines *in, bool change, dvbf_error *error) {
-  dv_csv_columns *c = &t->table->columns;
+static dvbf_status add_row(table_reading *t) {
+  const dv_csv_columns *c = &t->table->columns;
   dv_csv_rows *r = &t->table->splits[c->split == DV_CSV_NONE ? DV_CSV_WHOLE : t->split];
   double time = 0;
   float *to;
-  dvbf_status status = c->time == DV_CSV_NONE ? DVBF_OK : check_time(t, in, &time, &change, error);
-  if (!status && (change || !t->begun)) {
+  dvbf_status status = c->time == DV_CSV_NONE ? DVBF_OK : check_time(t, &time);
+  if (!status && (t->change || !t->begun)) {
     char name[32];
     dv_name_copy(dv_cursor_of(t->sequence), name, sizeof name);
-    status = begin_sequence(r, name, time, error);
+    status = begin_sequence(r, name, time, t->error);
     t->time[1] = time;
   }
-  if (!status) status = new_row(r, &to, time, error);
+  if (!status) status = new_row(r, &to, time, t->error);
   if (status) return status;
   for (int role = 0; role < 3; role++)
     for (size_t k = 0; k < c->chosen[role]; k++) *to++ = t->row[c->choice[role][k]];
@@ -375,67 +332,64 @@ static dvbf_status add_row(table_reading *t, const dv_lines *in, bool change, dv
   return DVBF_OK;
 }
 
-static dvbf_status read_row(table_reading *t, const dv_lines *in, dv_cursor line, dvbf_error *error) {
+static dvbf_status read_row(table_reading *t, dv_cursor line) {
   const dv_csv_columns *c = &t->table->columns;
   dv_fields f = dv_fields_of(line, c->separator);
   dv_cursor field;
   size_t n = 0;
-  bool change = false;
-  while (dv_fields_next(&f, &field)) {
-    if (f.open) return dv_csv_bad_quotes(in->path, in->number, error);
+  t->change = false;
+  for (; dv_fields_next(&f, &field); n++) {
+    if (f.open) return dv_csv_bad_quotes(t->in->path, t->in->number, t->error);
     if (n == c->count && !dv_cursor_left(&field) && !f.more) break; /* a separator at the end of the line */
-    dvbf_status status = n < c->count ? take_field(t, in, n, field, &change, error) : DVBF_OK;
+    dvbf_status status = n < c->count ? take_field(t, n, field) : DVBF_OK;
     if (status) return status;
-    n++;
   }
-  if (n != c->count)
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.200s, line %zu: has %zu fields, but the first line has %zu; correct it", in->path,
-                   in->number, n, c->count);
-  return add_row(t, in, change, error);
+  if (n == c->count) return add_row(t);
+  return dv_fail(t->error, DVBF_FORMAT,
+                 "%.200s, line %zu: has %zu fields, but the first line has %zu; correct it", t->in->path,
+                 t->in->number, n, c->count);
 }
 
 static dvbf_status read_rows(dv_csv_table *table, dv_lines *in, dvbf_error *error) {
   const dv_csv_columns *c = &table->columns;
-  table_reading t = {.table = table, .split = -1};
+  table_reading t = {.table = table, .in = in, .error = error, .split = -1};
   dv_cursor line = {NULL, NULL};
   for (int i = 0; i < DV_CSV_SPLITS; i++) {
     table->splits[i].width = c->chosen[0] + c->chosen[1] + c->chosen[2];
-    table->splits[i].timed = table->columns.time != DV_CSV_NONE;
+    table->splits[i].timed = c->time != DV_CSV_NONE;
   }
-  t.row = dv_calloc(table->columns.count, sizeof *t.row);
-  dvbf_status status = t.row ? dv_lines_next(in, &line, error) : dv_fail_memory(error, "reading data");
-  for (size_t i = 0; i < table->columns.before && !status; i++) status = dv_lines_next(in, &line, error);
+  dv_lines_rewind(in);
+  t.row = dv_calloc(c->count, sizeof *t.row);
+  dvbf_status status = t.row ? DVBF_OK : dv_fail_memory(error, "reading data");
+  for (size_t i = 0; i <= c->before && !status; i++) status = dv_lines_next(in, &line, error);
   while (!status && line.at) {
-    status = read_row(&t, in, line, error);
+    status = read_row(&t, line);
     if (!status) status = dv_lines_next(in, &line, error);
   }
   dv_free(t.row);
-  if (!status && !t.begun)
-    status = dv_fail(error, DVBF_FORMAT, "%.200s: has names of columns but no rows", in->path);
+  if (!status && !t.begun) status = dv_fail_file(error, in->path, "has names of columns but no rows");
   return status;
 }
 
 /* ---- Time ---- */
 
-static void tell_grid(dv_archive *a, const timing *pace, double step, bool given, const gridded *done) {
+static void tell_grid(dv_archive *a, const grid *g, bool given) {
   char merged[64] = "", cut[96] = "";
-  if (done->merged) snprintf(merged, sizeof merged, ", %zu rows share a step with another", done->merged);
-  if (done->cut)
+  if (g->merged) snprintf(merged, sizeof merged, ", %zu rows share a step with another", g->merged);
+  if (g->cut)
     snprintf(cut, sizeof cut, ", and behind a gap of more than %d steps a new sequence begins (%zu times)",
-             LONGEST_GAP, done->cut);
+             LONGEST_GAP, g->cut);
   dv_archive_note(a, "%s: rows are put on a grid of %.6g s%s; %zu steps are missing%s%s",
-                  given             ? "sample-time is given"
-                  : pace->multiples ? "some rows are missing"
-                                    : "the times of the rows are irregular",
-                  step, given ? "" : " (--sample-time chooses another)", done->empty, merged, cut);
+                  given          ? "sample-time is given"
+                  : g->multiples ? "some rows are missing"
+                                 : "the times of the rows are irregular",
+                  g->step, given ? "" : " (--sample-time chooses another)", g->empty, merged, cut);
 }
 
 /* Puts the rows on a grid, if their times require one. */
 static dvbf_status keep_pace(dv_archive *a, const dv_data_settings *how, dvbf_error *error) {
   timing pace;
-  gridded done = {0};
-  dvbf_status status = pace_of(&pace, a->table->splits, DV_CSV_SPLITS, error);
+  dvbf_status status = pace_of(&pace, a->table->splits, error);
   if (status) return status;
   bool given = how->sample_time > 0 && fabs(how->sample_time - pace.step) > 0.01 * pace.step;
   double step = how->sample_time > 0 ? how->sample_time : pace.step;
@@ -444,10 +398,10 @@ static dvbf_status keep_pace(dv_archive *a, const dv_data_settings *how, dvbf_er
     dv_archive_note(a, "most rows have the same time as the row before: all steps are taken as %.6g s long",
                     step);
   if (pace.coarse || step <= 0 || (pace.regular && !given)) return DVBF_OK;
+  grid g = {.step = step, .multiples = pace.multiples && !given};
   for (int i = 0; i < DV_CSV_SPLITS && !status; i++)
-    if (a->table->splits[i].count)
-      status = put_on_grid(&a->table->splits[i], step, pace.multiples && !given, &done, error);
-  if (!status) tell_grid(a, &pace, step, given, &done);
+    if (a->table->splits[i].count) status = put_on_grid(&g, &a->table->splits[i], error);
+  if (!status) tell_grid(a, &g, given);
   return status;
 }
 
@@ -497,10 +451,10 @@ static void tell_times(dv_archive *a) {
 
 static void tell_columns(dv_archive *a, const dv_data_settings *how) {
   const dv_csv_columns *c = &a->table->columns;
-  char name[64], list[128] = "";
+  char name[DV_COLUMN], list[128] = "";
   for (size_t i = 0; i < c->count; i++) {
     const dv_csv_column *column = &c->column[i];
-    dv_csv_column_name(c, i, name, sizeof name);
+    dv_csv_column_name(c, i, name);
     if (i < 256) dv_archive_use(a, name, dv_csv_use(c, i, how));
     if (!column->used && column->others && 2 * column->others < column->numbers &&
         column->says == DV_NAME_OTHER)
@@ -510,17 +464,15 @@ static void tell_columns(dv_archive *a, const dv_data_settings *how) {
                       name, column->others, name);
   }
   tell_times(a);
-  for (size_t k = 0; c->by_name && k < c->chosen[1] && strlen(list) + 34 < sizeof list; k++) {
-    size_t used = strlen(list);
-    snprintf(list + used, sizeof list - used, "%s%.31s", k ? "," : "", c->column[c->choice[1][k]].label);
-  }
+  for (size_t k = 0; c->by_name && k < c->chosen[1] && strlen(list) + 34 < sizeof list; k++)
+    dv_append(list, sizeof list, "%s%.31s", k ? "," : "", c->column[c->choice[1][k]].label);
   if (c->by_name)
     dv_archive_note(a, "inputs by their names: %s (--inputs chooses others, --inputs none: there are none)",
                     list);
   if (c->sequence != DV_CSV_NONE && !*how->sequence_column &&
       strcasecmp(c->column[c->sequence].label, "sequence"))
     dv_archive_note(a, "column %s tells sequences apart (--sequence-column none: it does not)",
-                    dv_csv_column_name(c, c->sequence, name, sizeof name));
+                    dv_csv_column_name(c, c->sequence, name));
   if (c->decimal)
     dv_archive_note(a, "%s group digits, as in %s", c->decimal == ',' ? "dots" : "commas",
                     c->decimal == ',' ? "1.234,5" : "1,234.5");
@@ -539,12 +491,12 @@ static dvbf_status check_sequences(const dv_archive *a, dvbf_error *error) {
   const dv_csv_columns *c = &a->table->columns;
   for (size_t i = 0; i < DV_CSV_SPLITS; i++) {
     const dv_csv_rows *r = &a->table->splits[i];
-    char column[64] = "sequence";
+    char column[DV_COLUMN] = "sequence";
     if (r->count < 2 || r->sequences < r->count) continue;
-    if (c->sequence != DV_CSV_NONE) dv_csv_column_name(c, c->sequence, column, sizeof column);
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: the column %s is another one in every row; a sequence needs at least 2 rows",
-                   a->path, column);
+    if (c->sequence != DV_CSV_NONE) dv_csv_column_name(c, c->sequence, column);
+    return dv_fail_file(error, a->path,
+                        "the column %s is another one in every row; a sequence needs at least 2 rows",
+                        column);
   }
   return DVBF_OK;
 }
@@ -555,10 +507,7 @@ static dvbf_status csv_open(dv_archive *a, int descriptor, const dv_data_setting
   if (!t) return dv_fail_memory(error, "reading data");
   dvbf_status status = dv_csv_look(&t->columns, &in, error);
   if (!status) status = dv_csv_choose(&t->columns, a->path, how, error);
-  if (!status) {
-    dv_lines_rewind(&in);
-    status = read_rows(t, &in, error);
-  }
+  if (!status) status = read_rows(t, &in, error);
   if (!status) status = look_at_time(a, how, error);
   if (!status) tell_columns(a, how);
   if (!status) status = check_sequences(a, error);
@@ -584,16 +533,13 @@ float *dv_csv_table_values(const dv_csv_table *t, int split, dv_role role) {
 /* Files of one data set have the same columns, in the same order. */
 static dvbf_status compare_columns(const dv_csv_columns *a, const char *first, const dv_csv_columns *b,
                                    const char *path, dvbf_error *error) {
-  static const char *const roles[] = {"outputs", "inputs", "states"};
   if ((a->split == DV_CSV_NONE) != (b->split == DV_CSV_NONE))
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: %s a column split, unlike %.200s; give all files the same columns", path,
-                   b->split == DV_CSV_NONE ? "lacks" : "has", first);
+    return dv_fail_file(error, path, "%s a column split, unlike %.200s; give all files the same columns",
+                        b->split == DV_CSV_NONE ? "lacks" : "has", first);
   for (int role = 0; role < 3; role++) {
     if (a->chosen[role] != b->chosen[role])
-      return dv_fail(error, DVBF_FORMAT,
-                     "%.200s: has %zu %s, and %.200s has %zu; give all files the same columns", path,
-                     b->chosen[role], roles[role], first, a->chosen[role]);
+      return dv_fail_file(error, path, "has %zu %s, and %.200s has %zu; give all files the same columns",
+                          b->chosen[role], dv_role_setting(role), first, a->chosen[role]);
     for (size_t k = 0; a->header && b->header && k < a->chosen[role]; k++) {
       const char *one = a->column[a->choice[role][k]].label, *other = b->column[b->choice[role][k]].label;
       if (strcmp(one, other) != 0)
@@ -635,9 +581,9 @@ dvbf_status dv_csv_table_append(dv_csv_table *to, const char *first, dv_archive 
     t->columns = (dv_csv_columns){0};
   } else if (fabs(one - other) > 0.01 * fmax(one, other)) {
     status =
-        dv_fail(error, DVBF_FORMAT,
-                "%.200s: a step takes %g s, and %g s in %.200s; sample-time = SECONDS puts both on one grid",
-                from->path, other, one, first);
+        dv_fail_file(error, from->path,
+                     "a step takes %g s, and %g s in %.200s; sample-time = SECONDS puts both on one grid",
+                     other, one, first);
   } else {
     status = compare_columns(&to->columns, first, &t->columns, from->path, error);
   }

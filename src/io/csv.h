@@ -81,7 +81,8 @@ dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_set
 const char *dv_csv_use(const dv_csv_columns *c, size_t column, const dv_data_settings *how);
 
 /* Its name, or its number from 1. */
-const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char *out, size_t size);
+enum { DV_COLUMN = 41 };
+const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char out[DV_COLUMN]);
 
 /* ---- Lines and fields ---- */
 

@@ -202,23 +202,30 @@ void dv_csv_label(dv_csv_columns *c) {
   for (size_t i = 0; i < c->count; i++) c->column[i].says = meaning_of(c->column[i].label);
 }
 
-const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char *out, size_t size) {
+const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char out[DV_COLUMN]) {
   if (c->header && *c->column[column].name)
-    dv_name_copy(dv_cursor_of(c->column[column].name), out, size < 41 ? size : 41);
+    dv_name_copy(dv_cursor_of(c->column[column].name), out, DV_COLUMN);
   else
-    snprintf(out, size, "%zu", column + 1);
+    snprintf(out, DV_COLUMN, "%zu", column + 1);
   return out;
 }
 
+/* Columns that are to be chosen. */
+typedef struct choosing {
+  dv_csv_columns *c;
+  const char *path;
+  const dv_data_settings *how;
+  dvbf_error *error;
+} choosing;
+
 /* A failure that names the columns. */
-static dvbf_status unclear(const dv_csv_columns *c, const char *path, const char *problem,
-                           dvbf_error *error) {
-  char list[200] = "", name[64];
+static dvbf_status unclear(const choosing *o, const char *problem) {
+  const dv_csv_columns *c = o->c;
+  char list[200] = "", name[DV_COLUMN];
   for (size_t i = 0, used = 0; i < c->count && used + 50 < sizeof list; i++)
     used += (size_t)snprintf(list + used, sizeof list - used, "%s%s%s", i ? ", " : "",
-                             dv_csv_column_name(c, i, name, sizeof name),
-                             used > 90 && i + 1 < c->count ? ", ..." : "");
-  return dv_fail(error, DVBF_FORMAT, "%.200s: %s; its %zu columns are %s", path, problem, c->count, list);
+                             dv_csv_column_name(c, i, name), used > 90 && i + 1 < c->count ? ", ..." : "");
+  return dv_fail_file(o->error, o->path, "%s; its %zu columns are %s", problem, c->count, list);
 }
 
 bool dv_csv_number(const dv_csv_columns *c, dv_cursor field, float *out) {
@@ -260,9 +267,10 @@ static bool find_columns(const dv_csv_columns *c, const char *text, size_t *firs
   return from >= 1 && from <= to && to <= c->count;
 }
 
-static dvbf_status choose_column(dv_csv_columns *c, int role, size_t column, dvbf_error *error) {
+static dvbf_status choose_column(const choosing *o, int role, size_t column) {
+  dv_csv_columns *c = o->c;
   if (!c->choice[role]) c->choice[role] = dv_calloc(c->count, sizeof **c->choice);
-  if (!c->choice[role]) return dv_fail_memory(error, "reading data");
+  if (!c->choice[role]) return dv_fail_memory(o->error, "reading data");
   for (size_t i = 0; c->column[column].used && i < c->chosen[role]; i++)
     if (c->choice[role][i] == column) return DVBF_OK;
   c->choice[role][c->chosen[role]++] = column;
@@ -270,45 +278,41 @@ static dvbf_status choose_column(dv_csv_columns *c, int role, size_t column, dvb
   return DVBF_OK;
 }
 
-static dvbf_status no_column(const dv_csv_columns *c, const char *path, const char *wanted,
-                             const char *setting, dvbf_error *error) {
+static dvbf_status no_column(const choosing *o, const char *wanted, const char *setting) {
   char problem[128];
   snprintf(problem, sizeof problem, "has no column %.40s, which %s names (numbers count from 1)", wanted,
            setting);
-  return unclear(c, path, problem, error);
+  return unclear(o, problem);
 }
 
 static bool is_none(const char *text) {
   return !strcasecmp(text, "none");
 }
 
-static dvbf_status choose_named(dv_csv_columns *c, const char *path, int role, const char *text,
-                                const char *setting, dvbf_error *error) {
+static dvbf_status choose_named(const choosing *o, int role) {
+  const char *text = dv_role_text(o->how, role);
   dv_cursor list = dv_cursor_of(text), item;
-  if (role == DV_ROLE_U && is_none(text) && column_named(c, text) == DV_CSV_NONE) return DVBF_OK;
-  while (dv_cursor_item(&list, &item)) {
+  dvbf_status status = DVBF_OK;
+  if (role == DV_ROLE_U && is_none(text) && column_named(o->c, text) == DV_CSV_NONE) return DVBF_OK;
+  while (!status && dv_cursor_item(&list, &item)) {
     char wanted[DV_TEXT] = "";
     size_t first, last;
-    if (!dv_cursor_copy(item, wanted, sizeof wanted) || !find_columns(c, wanted, &first, &last))
-      return no_column(c, path, wanted, setting, error);
-    for (size_t i = first; i <= last; i++) {
-      dvbf_status status = choose_column(c, role, i, error);
-      if (status) return status;
-    }
+    if (!dv_cursor_copy(item, wanted, sizeof wanted) || !find_columns(o->c, wanted, &first, &last))
+      return no_column(o, wanted, dv_role_setting(role));
+    for (size_t i = first; i <= last && !status; i++) status = choose_column(o, role, i);
   }
-  return DVBF_OK;
+  return status;
 }
 
 /* ---- Time, sequence and split ---- */
 
 /* A single column named by a setting; *out is unchanged if the setting is empty. */
-static dvbf_status choose_single(const dv_csv_columns *c, const char *path, const char *text,
-                                 const char *setting, size_t *out, dvbf_error *error) {
+static dvbf_status choose_single(const choosing *o, const char *text, const char *setting, size_t *out) {
   size_t first, last;
   if (!*text) return DVBF_OK;
   *out = DV_CSV_NONE;
   if (is_none(text)) return DVBF_OK;
-  if (!find_columns(c, text, &first, &last) || first != last) return no_column(c, path, text, setting, error);
+  if (!find_columns(o->c, text, &first, &last) || first != last) return no_column(o, text, setting);
   *out = first;
   return DVBF_OK;
 }
@@ -386,15 +390,16 @@ static bool is_free(const dv_csv_columns *c, size_t column) {
          column != c->clock;
 }
 
-static dvbf_status choose_usual(dv_csv_columns *c, int role, dvbf_error *error) {
+static dvbf_status choose_usual(const choosing *o, int role) {
   static const dv_name_kind kinds[] = {DV_NAME_X, DV_NAME_U, DV_NAME_STATE};
+  dv_csv_columns *c = o->c;
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; c->header && i < c->count && !status; i++) {
     const dv_csv_column *column = &c->column[i];
     if (!is_free(c, i) || column->says != kinds[role]) continue;
     if (role == DV_ROLE_U && !column->numbers && (*column->label | 32) != 'u')
       continue; /* action: left, right */
-    status = choose_column(c, role, i, error);
+    status = choose_column(o, role, i);
     c->by_name |= role == DV_ROLE_U && strcasecmp(column->label, "u");
   }
   return status;
@@ -411,41 +416,29 @@ static bool is_measured(const dv_csv_columns *c, size_t i) {
   return letter || !(says == DV_NAME_TIME || says == DV_NAME_STEP || says == DV_NAME_COUNTER);
 }
 
-static dvbf_status choose_rest(dv_csv_columns *c, dvbf_error *error) {
-  dvbf_status status = DVBF_OK;
-  for (size_t i = 0; i < c->count && !status; i++)
-    if (is_measured(c, i)) status = choose_column(c, DV_ROLE_X, i, error);
-  return status;
-}
-
 dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_settings *how,
                           dvbf_error *error) {
-  const char *const texts[] = {how->outputs, how->inputs, how->states};
-  static const char *const settings[] = {"outputs", "inputs", "states"};
+  const choosing o = {c, path, how, error};
   dvbf_status status = DVBF_OK;
   c->split = column_named(c, "split");
   c->sequence = c->time = c->clock = DV_CSV_NONE;
-  for (int role = 0; role < 3 && !status; role++)
-    status = choose_named(c, path, role, texts[role], settings[role], error);
+  for (int role = 0; role < 3 && !status; role++) status = choose_named(&o, role);
   if (status) return status;
   c->sequence = sequence_column(c);
-  status = choose_single(c, path, how->sequence_column, "sequence-column", &c->sequence, error);
-  if (!status) status = choose_single(c, path, how->time_column, "time-column", &c->time, error);
+  status = choose_single(&o, how->sequence_column, "sequence-column", &c->sequence);
+  if (!status) status = choose_single(&o, how->time_column, "time-column", &c->time);
   if (status) return status;
   find_time(c, is_none(how->time_column));
   find_sample_time(c);
   for (int role = 2; role >= 0 && !status; role--)
-    if (!c->chosen[role] && !(role == DV_ROLE_U && *how->inputs)) status = choose_usual(c, role, error);
-  if (!status && !c->chosen[DV_ROLE_X]) {
-    status = choose_rest(c, error);
-    c->rest = !c->chosen[DV_ROLE_U] && !*how->inputs;
-  }
-  if (!status && !c->chosen[DV_ROLE_X])
-    status = unclear(
-        c, path,
-        "is a text file, but has no column of numbers that could be x; name the columns of x by --outputs",
-        error);
-  return status;
+    if (!c->chosen[role] && !(role == DV_ROLE_U && *how->inputs)) status = choose_usual(&o, role);
+  if (status || c->chosen[DV_ROLE_X]) return status;
+  c->rest = !c->chosen[DV_ROLE_U] && !*how->inputs;
+  for (size_t i = 0; i < c->count && !status; i++)
+    if (is_measured(c, i)) status = choose_column(&o, DV_ROLE_X, i);
+  if (status || c->chosen[DV_ROLE_X]) return status;
+  return unclear(
+      &o, "is a text file, but has no column of numbers that could be x; name the columns of x by --outputs");
 }
 
 /* ---- Notes ---- */

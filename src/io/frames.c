@@ -207,7 +207,7 @@ static bool all_seekable(const dv_columns *c, size_t blocks) {
 /* ---- Loading ---- */
 
 static dvbf_status unreadable(const dv_archive *a, const char *name, const char *remedy, dvbf_error *error) {
-  return dv_fail(error, DVBF_FORMAT, "%.200s: %s cannot be read; %s", a->path, name, remedy);
+  return dv_fail_file(error, a->path, "%s cannot be read; %s", name, remedy);
 }
 
 /* *out = zeroed [frames][width] */
@@ -272,10 +272,10 @@ static dvbf_status lengthen(float **values, const dvbf_sequences *s, size_t step
 static dvbf_status load_plan(dvbf_sequences *s, dv_frames *f, dv_archive *a, size_t steps,
                              dvbf_error *error) {
   if (s->start || s->length || s->count != f->block[0].count || steps > UINT32_MAX)
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: %.64s has more steps than x, which is for sequences of one length; store each "
-                   "recording in a file of its own",
-                   a->path, f->columns[DV_ROLE_U].arrays[0]->name);
+    return dv_fail_file(error, a->path,
+                        "%.64s has more steps than x, which is for sequences of one length; store each "
+                        "recording in a file of its own",
+                        f->columns[DV_ROLE_U].arrays[0]->name);
   dvbf_status status = lengthen(&s->x, s, steps, s->n_x, error);
   if (!status) status = lengthen(&s->state, s, steps, s->n_s, error);
   if (status) return status;

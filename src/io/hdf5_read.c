@@ -131,7 +131,8 @@ static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t list, haddr_t at
   return -1;
 }
 
-static hid_t make_driver(void) {
+/* The file holds on to the driver. Negative on failure. */
+static hid_t open_descriptor(int descriptor) {
   static const H5FD_class_t class = {
 #ifdef H5FD_CLASS_VERSION
       .version = H5FD_CLASS_VERSION,
@@ -150,17 +151,14 @@ static hid_t make_driver(void) {
       .write = driver_write,
       .fl_map = H5FD_FLMAP_DICHOTOMY,
   };
-  return H5FDregister(&class);
-}
-
-static hid_t open_descriptor(hid_t driver, int descriptor) {
   char name[16];
-  hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
+  hid_t driver = H5FDregister(&class), access_list = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
   snprintf(name, sizeof name, "%d", descriptor);
-  H5Pset_driver(access_list, driver, NULL);
   H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG);
-  hid_t file = H5Fopen(name, H5F_ACC_RDONLY, access_list);
+  if (driver >= 0 && H5Pset_driver(access_list, driver, NULL) >= 0)
+    file = H5Fopen(name, H5F_ACC_RDONLY, access_list);
   H5Pclose(access_list);
+  if (driver >= 0) H5FDunregister(driver);
   return file;
 }
 
@@ -168,7 +166,7 @@ static hid_t open_descriptor(hid_t driver, int descriptor) {
 
 typedef struct hdf5_file {
   dv_archive base;
-  hid_t file, driver;
+  hid_t file;
   int descriptor;
   hid_t *open; /* [arrays] datasets that stay open, negative if closed; NULL if there are too many */
 } hdf5_file;
@@ -241,13 +239,6 @@ static size_t unpacked_chunk(hid_t id, hid_t type) {
   return bytes;
 }
 
-/* Place of values that can be read without HDF5; 0: none. */
-static uint64_t plain_place(hid_t id, hid_t type, const dv_array *array) {
-  haddr_t at = H5Dget_offset(id); /* known only of those in one piece */
-  bool plain = array->bytes || H5Tequal(type, H5T_NATIVE_FLOAT) > 0;
-  return plain && at != HADDR_UNDEF ? at : 0;
-}
-
 static void describe(hid_t id, dv_array *array) {
   hsize_t dims[H5S_MAX_RANK];
   hid_t type = H5Dget_type(id), space = H5Dget_space(id);
@@ -261,7 +252,8 @@ static void describe(hid_t id, dv_array *array) {
     for (array->rank = 0; array->rank < rank; array->rank++) array->dims[array->rank] = dims[array->rank];
   if (!array->trouble) array->trouble = storage_trouble(id, array);
   array->unpacked = unpacked_chunk(id, type);
-  array->plain = plain_place(id, type, array);
+  haddr_t at = H5Dget_offset(id); /* known only of values in one piece */
+  if (at != HADDR_UNDEF && (array->bytes || H5Tequal(type, H5T_NATIVE_FLOAT) > 0)) array->plain = at;
   array->seekable = true;
   H5Sclose(space);
   H5Tclose(type);
@@ -319,9 +311,12 @@ static void visit_dataset(walk *w, hid_t id) {
   describe(id, &array);
   matlab_class(id, class);
   if (*class && array.rank) turn(&array, class);
-  const char *foreign = dv_foreign_array(w->path);
-  if (foreign && (array.trouble || strstr(w->path, "block0_values"))) {
-    w->status = dv_fail(w->error, DVBF_FORMAT, "%.200s: %s", w->file->base.path, foreign);
+  const char *slash = strrchr(w->path, '/');
+  bool pandas = slash && (!strcmp(slash, "/block0_values") || !strcmp(slash, "/table"));
+  if (pandas && (array.trouble || strstr(w->path, "block0_values"))) {
+    w->status = dv_fail_file(w->error, w->file->base.path,
+                             "was written by pandas; convert it in Python: "
+                             "pandas.read_hdf(FILE).to_csv(\"data.csv\", index=False)");
     return;
   }
   if (!strncmp(w->path, "#refs#", 6) || !strncmp(w->path, "#subsystem#", 11))
@@ -346,8 +341,7 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
   walk *w = user;
   size_t before = strlen(w->path);
   if (++w->links > MOST_LINKS)
-    w->status = dv_fail(w->error, DVBF_FORMAT, "%.200s: has too many links; store fewer, larger arrays",
-                        w->file->base.path);
+    w->status = dv_fail_file(w->error, w->file->base.path, "has too many links; store fewer, larger arrays");
   if (w->status) return 1;
   /* Links out of the file are not followed. */
   if (info->type != H5L_TYPE_HARD && info->type != H5L_TYPE_SOFT) return 0;
@@ -445,13 +439,7 @@ static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first,
 
 /* ---- Text ---- */
 
-/* Reads strings of an attribute or, if that is negative, of a dataset. */
-static bool read_strings(hid_t dataset, hid_t attribute, hid_t memory_type, void *raw) {
-  if (attribute >= 0) return H5Aread(attribute, memory_type, raw) >= 0;
-  return H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw) >= 0;
-}
-
-/* Either type of text, as UTF-8. */
+/* Either type of text, of an attribute or, if that is negative, of a dataset, as UTF-8. */
 static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space, size_t count, size_t size,
                          char *out /* [count][size] */) {
   enum { LONGEST = 128 };
@@ -463,7 +451,8 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
   char *raw = dv_calloc(count, width);
   bool read = raw && H5Tset_size(memory_type, variable ? H5T_VARIABLE : width) >= 0 &&
               H5Tset_cset(memory_type, H5Tget_cset(type)) >= 0 &&
-              read_strings(dataset, attribute, memory_type, raw);
+              (attribute >= 0 ? H5Aread(attribute, memory_type, raw)
+                              : H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw)) >= 0;
   for (size_t i = 0; read && i < count; i++) {
     const char *name = variable ? ((char **)(void *)raw)[i] : raw + i * width;
     size_t length = name ? strnlen(name, variable ? LONGEST : width) : 0;
@@ -473,13 +462,6 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
   dv_free(raw);
   H5Tclose(memory_type);
   return read;
-}
-
-/* A failed read, or lack of memory, is not the same as missing text. */
-static void notice_failure(hdf5_file *f) {
-  int reason = take_failure();
-  if (reason == ENOMEM) f->base.lost = dv_no_memory;
-  if (reason && reason != ENOMEM) f->base.lost = "the disk fails, or the file was cut short while in use";
 }
 
 /* The strings of an array of text, or of an attribute of another. */
@@ -505,7 +487,9 @@ static dv_found hdf5_strings(dv_archive *a, const dv_array *array, dv_strings wh
   hid_t id = open_dataset(f, array);
   dv_found found = read_object(id, array, which, count, size, out);
   close_dataset(f, id);
-  notice_failure(f);
+  int reason = take_failure(); /* which is not the same as missing text */
+  if (reason)
+    a->lost = reason == ENOMEM ? dv_no_memory : "the disk fails, or the file was cut short while in use";
   dv_hdf5_leave(saved);
   return found;
 }
@@ -516,7 +500,6 @@ static void hdf5_close(dv_archive *a) {
   hdf5_file *f = (hdf5_file *)a;
   dv_hdf5_printing saved = dv_hdf5_enter();
   if (f->file >= 0) H5Fclose(f->file); /* and the objects left open in it */
-  if (f->driver >= 0) H5FDunregister(f->driver);
   if (f->descriptor >= 0) close(f->descriptor);
   dv_hdf5_leave(saved);
   dv_free(f->open);
@@ -527,8 +510,7 @@ static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
   walk w = {.file = f, .error = error};
   hid_t root = H5Gopen2(f->file, "/", H5P_DEFAULT);
   if (root < 0 || (H5Literate(root, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, visit, &w) < 0 && !w.status))
-    w.status =
-        dv_fail(error, DVBF_FORMAT, "%.200s: its list of arrays cannot be read; %s", f->base.path, damage);
+    w.status = dv_fail_file(error, f->base.path, "its list of arrays cannot be read; %s", damage);
   if (root >= 0) H5Gclose(root);
   if (w.status || f->base.count > FEW) return w.status;
   f->open = dv_calloc(f->base.count, sizeof *f->open);
@@ -542,14 +524,11 @@ static dvbf_status hdf5_open(dv_archive *a, int descriptor, const dv_data_settin
   dv_hdf5_printing saved = dv_hdf5_enter();
   take_failure();
   f->descriptor = dup(descriptor);
-  f->driver = make_driver();
-  f->file =
-      f->driver >= 0 && dv_sandbox_enter() ? open_descriptor(f->driver, f->descriptor) : H5I_INVALID_HID;
+  f->file = dv_sandbox_enter() ? open_descriptor(f->descriptor) : H5I_INVALID_HID;
   dvbf_status status =
-      f->file < 0
-          ? dv_fail(error, DVBF_FORMAT,
-                    "%.200s: is truncated, damaged or being written; make or copy the file again", a->path)
-          : list_arrays(f, error);
+      f->file < 0 ? dv_fail_file(error, a->path,
+                                 "is truncated, damaged or being written; make or copy the file again")
+                  : list_arrays(f, error);
   int reason = take_failure();
   if (reason) status = dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", a->path, strerror(reason));
   dv_hdf5_leave(saved);

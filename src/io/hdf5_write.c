@@ -35,15 +35,26 @@ static hid_t memory_file(void) {
   return file;
 }
 
-static bool write_dataset(hid_t group, const char *name, hid_t type, hid_t stored_type, int rank,
-                          const hsize_t *dims, const void *values) {
+/* Numbers are stored with their lowest byte first. */
+static bool write_dataset(hid_t group, const char *name, hid_t type, int rank, const hsize_t *dims,
+                          const void *values) {
   hid_t space = H5Screate_simple(rank, dims, NULL), creation = timeless(H5P_DATASET_CREATE);
-  hid_t id = H5Dcreate2(group, name, stored_type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+  hid_t stored = H5Tcopy(type);
+  if (H5Tget_class(type) != H5T_STRING) H5Tset_order(stored, H5T_ORDER_LE);
+  hid_t id = H5Dcreate2(group, name, stored, space, H5P_DEFAULT, creation, H5P_DEFAULT);
   bool done = H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
   done &= H5Dclose(id) >= 0;
+  H5Tclose(stored);
   H5Pclose(creation);
   H5Sclose(space);
   return done;
+}
+
+static hid_t text_type(size_t size) {
+  hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, size);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  return type;
 }
 
 /* Copies the file to `path`, atomically. HDF5's handle of a file in memory points to the pointer to its
@@ -57,28 +68,17 @@ static dvbf_status store(hid_t file, const char *path, dvbf_error *error) {
     return dv_fail(error, DVBF_IO, "%.200s: cannot be written: HDF5 failed to finish it", path);
   dvbf_status status = dv_atomic_open(&out, path, error);
   if (status) return status;
-  if (fwrite(*bytes, 1, (size_t)size, out.stream) == (size_t)size) return dv_atomic_commit(&out, error);
-  int reason = errno;
-  dv_atomic_abandon(&out);
-  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
-                 strerror(reason));
+  fwrite(*bytes, 1, (size_t)size, out.stream);
+  return dv_atomic_commit(&out, error);
 }
 
 /* ---- Data sets ---- */
-
-static const char *const split_names[] = {"train", "valid", "test"};
-
-static bool write_floats(hid_t group, const char *name, int rank, const hsize_t *dims, const float *values) {
-  return write_dataset(group, name, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, rank, dims, values);
-}
 
 /* Strings of `size` bytes as an attribute of an array; NULL: there are none to write. */
 static bool write_texts(hid_t group, const char *array, const char *name, hsize_t count, size_t size,
                         const void *texts /* [count][size] */) {
   if (!texts || !count) return true;
-  hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &count, NULL);
-  H5Tset_size(type, size);
-  H5Tset_cset(type, H5T_CSET_UTF8);
+  hid_t type = text_type(size), space = H5Screate_simple(1, &count, NULL);
   hid_t attribute = H5Acreate_by_name(group, array, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
   bool done = H5Awrite(attribute, type, texts) >= 0;
   done &= H5Aclose(attribute) >= 0;
@@ -96,10 +96,8 @@ static bool write_sequence_names(hid_t group, const dvbf_sequences *s) {
     memcpy(names[i], s->origin[i].name, sizeof *names);
     any |= *names[i] != 0;
   }
-  hid_t type = H5Tcopy(H5T_C_S1);
-  H5Tset_size(type, sizeof *names);
-  H5Tset_cset(type, H5T_CSET_UTF8);
-  if (any) done = write_dataset(group, "sequence_name", type, type, 1, &count, names);
+  hid_t type = text_type(sizeof *names);
+  if (any) done = write_dataset(group, "sequence_name", type, 1, &count, names);
   H5Tclose(type);
   dv_free(names);
   return done;
@@ -117,7 +115,7 @@ static bool write_origins(hid_t group, const dvbf_sequences *s) {
       const dvbf_origin *o = &s->origin[i];
       values[i] = k == 0 ? (double)o->sequence : k == 1 ? (double)o->step : o->time;
     }
-    done = write_dataset(group, names[k], H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 1, &count, values);
+    done = write_dataset(group, names[k], H5T_NATIVE_DOUBLE, 1, &count, values);
   }
   dv_free(values);
   return done && write_sequence_names(group, s);
@@ -134,8 +132,8 @@ static bool write_columns(hid_t group, const dvbf_sequences *s, const dvbf_data 
 static bool write_time(hid_t file, const dvbf_data *data) {
   double dates = 1;
   if (!(data->sample_time > 0)) return true;
-  return write_dataset(file, "sample_time", H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 0, NULL, &data->sample_time) &&
-         (!data->dates || write_dataset(file, "dates", H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 0, NULL, &dates));
+  return write_dataset(file, "sample_time", H5T_NATIVE_DOUBLE, 0, NULL, &data->sample_time) &&
+         (!data->dates || write_dataset(file, "dates", H5T_NATIVE_DOUBLE, 0, NULL, &dates));
 }
 
 /* s is laid out [count][steps]. */
@@ -146,15 +144,15 @@ static bool write_split(hid_t file, const char *name, const dvbf_sequences *s, c
   hsize_t pixels[] = {s->count, s->steps, data->image_height, data->image_width, dv_image_channels(data)};
   bool image = data->image_height;
   int rank = dv_image_channels(data) > 1 ? 5 : 4;
-  bool done = write_floats(group, "x", image ? rank : 3, image ? pixels : columns, s->x);
+  hid_t type = H5T_NATIVE_FLOAT;
+  bool done = write_dataset(group, "x", type, image ? rank : 3, image ? pixels : columns, s->x);
   columns[2] = s->n_u;
-  if (s->n_u) done = done && write_floats(group, "u", 3, columns, s->u);
+  if (s->n_u) done = done && write_dataset(group, "u", type, 3, columns, s->u);
   columns[2] = s->n_s;
   if (s->n_s)
-    done = done && write_floats(group, "state", 3, columns, s->state) &&
+    done = done && write_dataset(group, "state", type, 3, columns, s->state) &&
            write_texts(group, "state", "names", s->n_s, sizeof *data->state_names, data->state_names);
-  if (s->length)
-    done = done && write_dataset(group, "length", H5T_NATIVE_UINT32, H5T_STD_U32LE, 1, columns, s->length);
+  if (s->length) done = done && write_dataset(group, "length", H5T_NATIVE_UINT32, 1, columns, s->length);
   done = done && write_columns(group, s, data) && write_origins(group, s);
   done &= H5Gclose(group) >= 0;
   H5Pclose(creation);
@@ -178,10 +176,11 @@ dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error 
   dvbf_status status = dv_data_validate(data, "data to be written", error);
   if (status) return status;
   dv_hdf5_printing saved = dv_hdf5_enter();
+  static const char *const names[] = {"train", "valid", "test"};
   const dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test};
   hid_t file = memory_file();
   bool done = file >= 0 && write_time(file, data);
-  for (size_t i = 0; done && i < 3; i++) done = write_any(file, split_names[i], splits[i], data);
+  for (size_t i = 0; done && i < 3; i++) done = write_any(file, names[i], splits[i], data);
   status = done ? store(file, path, error) : dv_fail_memory(error, "writing data");
   H5Fclose(file);
   dv_hdf5_leave(saved);
@@ -190,31 +189,21 @@ dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error 
 
 /* ---- Named arrays ---- */
 
-/* Texts of a fixed size, filled up with zeros. */
-static bool write_text(hid_t file, const dvbf_array *a, const hsize_t *dims) {
-  hid_t type = H5Tcopy(H5T_C_S1);
-  bool done = type >= 0 && H5Tset_size(type, dv_text_width(a) ? dv_text_width(a) : 1) >= 0 &&
-              H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0 &&
-              write_dataset(file, a->name, type, type, a->rank - 1, dims, a->values);
-  if (type >= 0) H5Tclose(type);
-  return done;
-}
-
+/* Texts have a fixed size and are filled up with zeros. */
 static bool write_one(hid_t file, const dvbf_array *a) {
   hid_t native[] = {[DVBF_FLOAT32] = H5T_NATIVE_FLOAT,
                     [DVBF_FLOAT64] = H5T_NATIVE_DOUBLE,
                     [DVBF_UINT32] = H5T_NATIVE_UINT32,
                     [DVBF_INT64] = H5T_NATIVE_INT64,
                     [DVBF_UINT8] = H5T_NATIVE_UINT8};
-  hid_t stored[] = {[DVBF_FLOAT32] = H5T_IEEE_F32LE,
-                    [DVBF_FLOAT64] = H5T_IEEE_F64LE,
-                    [DVBF_UINT32] = H5T_STD_U32LE,
-                    [DVBF_INT64] = H5T_STD_I64LE,
-                    [DVBF_UINT8] = H5T_STD_U8LE};
   hsize_t dims[DVBF_MAX_RANK];
   for (int i = 0; i < a->rank; i++) dims[i] = a->dims[i];
-  if (a->type == DVBF_TEXT) return write_text(file, a, dims);
-  return write_dataset(file, a->name, native[a->type], stored[a->type], a->rank, dims, a->values);
+  if (a->type != DVBF_TEXT) return write_dataset(file, a->name, native[a->type], a->rank, dims, a->values);
+  hid_t type = text_type(dv_text_width(a) ? dv_text_width(a) : 1);
+  bool done = H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 &&
+              write_dataset(file, a->name, type, a->rank - 1, dims, a->values);
+  H5Tclose(type);
+  return done;
 }
 
 dvbf_status dv_arrays_write_hdf5(const char *path, const dvbf_array *arrays, size_t count,

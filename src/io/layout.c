@@ -31,36 +31,18 @@ static bool allows_nan(const dv_layout *l) {
   return !strcmp(l->how->missing, "nan");
 }
 
-static const char *setting_text(const dv_layout *l, dv_role role) {
-  const dv_data_settings *how = l->how;
-  const char *const texts[] = {how->outputs, how->inputs, how->states, how->mask_key, how->length_key};
-  return texts[role];
-}
-
-const char *dv_layout_setting(dv_role role) {
-  static const char *const names[] = {"outputs", "inputs", "states", "mask-key", "length-key"};
-  return names[role];
-}
-
 dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out) {
-  dv_cursor list = dv_cursor_of(setting_text(l, role)), item;
+  dv_cursor list = dv_cursor_of(dv_role_text(l->how, role)), item;
   out->count = 0;
   while (dv_cursor_item(&list, &item)) {
     dv_cursor_skip(&item, " /");
     if (out->count == DV_MOST_KEYS || !dv_cursor_left(&item) ||
         !dv_cursor_copy(item, out->names[out->count], sizeof out->names[0]))
       return dv_fail(l->error, DVBF_ARGUMENT, "%s = %.60s: must be 1 to %d names with commas between them",
-                     dv_layout_setting(role), setting_text(l, role), DV_MOST_KEYS);
+                     dv_role_setting(role), dv_role_text(l->how, role), DV_MOST_KEYS);
     out->count++;
   }
   return DVBF_OK;
-}
-
-/* Whether any array has the name; few files have all names of splits. */
-static bool is_in_names(const dv_archive *a, const char *part) {
-  for (size_t i = 0; i < a->count; i++)
-    if (strstr(a->arrays[i].name, part)) return true;
-  return false;
 }
 
 /* An array of a split: train/x, train_x, x_train or x/train. */
@@ -68,7 +50,6 @@ static const dv_array *find_in_split(const dv_layout *l, int split, const char *
   if (split == WHOLE) return dv_archive_find(l->archive, key);
   for (int i = 0; i < 4 && split_names[split][i]; i++)
     for (int order = 0; order < 4; order++) {
-      if (!order && !is_in_names(l->archive, split_names[split][i])) break;
       char name[DV_TEXT + 16];
       const char *s = split_names[split][i], *between = order % 2 ? "_" : "/";
       snprintf(name, sizeof name, "%s%s%s", order < 2 ? s : key, between, order < 2 ? key : s);
@@ -90,8 +71,8 @@ static dvbf_status find_role(const dv_layout *l, int split, dv_role role, dv_gro
     out->arrays[i] = find_in_split(l, split, keys.names[i]);
     if (out->arrays[i]) out->count++;
     if (out->count && out->count <= i)
-      return dv_fail(l->error, DVBF_FORMAT, "%.200s: %s names %.64s and %.64s, but only one of them is there",
-                     l->archive->path, dv_layout_setting(role), keys.names[0], keys.names[i]);
+      return dv_layout_fail(l, "%s names %.64s and %.64s, but only one of them is there",
+                            dv_role_setting(role), keys.names[0], keys.names[i]);
   }
   return DVBF_OK;
 }
@@ -106,8 +87,7 @@ dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char
                              array->name + length, dv_array_shape(array, shape, sizeof shape));
     if (used >= sizeof list - 5) memcpy(list + sizeof list - 4, "...", 4);
   }
-  return dv_fail(l->error, DVBF_FORMAT, "%.200s: %s; it holds %s", l->archive->path, problem,
-                 *list ? list : "no array");
+  return dv_layout_fail(l, "%s; it holds %s", problem, *list ? list : "no array");
 }
 
 /* ---- Shapes ---- */
@@ -115,14 +95,14 @@ dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char
 dvbf_status dv_layout_check(const dv_layout *l, const dv_array *array) {
   char shape[96];
   if (!array->trouble) return DVBF_OK;
-  return dv_fail(l->error, DVBF_FORMAT, "%.200s: %.64s %s (its shape is %s)", l->archive->path, array->name,
-                 array->trouble, dv_array_shape(array, shape, sizeof shape));
+  return dv_layout_fail(l, "%.64s %s (its shape is %s)", array->name, array->trouble,
+                        dv_array_shape(array, shape, sizeof shape));
 }
 
 static dvbf_status wrong_shape(const dv_layout *l, const dv_array *array, const char *needed) {
   char shape[128];
-  return dv_fail(l->error, DVBF_FORMAT, "%.200s: %.64s has the shape %s; it must be %s", l->archive->path,
-                 array->name, dv_array_shape(array, shape, sizeof shape), needed);
+  return dv_layout_fail(l, "%.64s has the shape %s; it must be %s", array->name,
+                        dv_array_shape(array, shape, sizeof shape), needed);
 }
 
 dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_role role, size_t part,
@@ -146,15 +126,13 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
     return wrong_shape(l, array, needed);
   }
   if (block && width != c->widths[part])
-    return dv_fail(l->error, DVBF_FORMAT,
-                   "%.200s: %.64s has %zu columns but %.64s has %zu; all must have the same",
-                   l->archive->path, array->name, width, c->arrays[part]->name, c->widths[part]);
+    return dv_layout_fail(l, "%.64s has %zu columns but %.64s has %zu; all must have the same", array->name,
+                          width, c->arrays[part]->name, c->widths[part]);
   const dv_array *first = c->arrays[block * c->parts];
   if (part && rows != first->dims[lead - 1])
-    return dv_fail(
-        l->error, DVBF_FORMAT,
-        "%.200s: %.64s has %zu steps but %.64s, which %s names beside it, has %zu; all must have the same",
-        l->archive->path, array->name, rows, first->name, dv_layout_setting(role), first->dims[lead - 1]);
+    return dv_layout_fail(
+        l, "%.64s has %zu steps but %.64s, which %s names beside it, has %zu; all must have the same",
+        array->name, rows, first->name, dv_role_setting(role), first->dims[lead - 1]);
   c->widths[part] = width;
   c->arrays[block * c->parts + part] = array;
   static const char *const uses[] = {"observations (x)", "inputs (u)", "true state", "mask"};
@@ -162,29 +140,22 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
   return DVBF_OK;
 }
 
-/* x of one part with [height, width], or that and one channel or three behind the steps, is an image. */
-static void image_of(const dv_frames *f, int lead, size_t image[3]) {
-  const dv_array *x = f->columns[DV_ROLE_X].arrays[0];
+/* x of one part with [height, width], or that and one channel or three behind the steps, is an image, the
+ * same in all splits. */
+static dvbf_status take_image(const dv_layout *l, const dv_frames *f, int lead, const char *prefix) {
+  dvbf_data *data = l->data;
+  const dv_columns *c = &f->columns[DV_ROLE_X];
+  const dv_array *x = c->arrays[0];
   int inner = x->rank - lead;
   size_t channels = inner == 3 ? x->dims[x->rank - 1] : 1;
-  bool is =
-      f->columns[DV_ROLE_X].parts == 1 && (inner == 2 || inner == 3) && (channels == 1 || channels == 3);
-  image[0] = is ? x->dims[lead] : 0;
-  image[1] = is ? x->dims[lead + 1] : 0;
-  image[2] = is ? channels : 0;
-}
-
-/* The same image in all splits. */
-static dvbf_status take_image(const dv_layout *l, const dv_frames *f, int lead, const char *prefix) {
-  size_t image[3];
-  dvbf_data *data = l->data;
-  image_of(f, lead, image);
+  bool image = c->parts == 1 && (inner == 2 || inner == 3) && (channels == 1 || channels == 3);
+  size_t height = image ? x->dims[lead] : 0, width = image ? x->dims[lead + 1] : 0;
+  if (!image) channels = 0;
   if (!data->train.x && !data->train.source)
-    data->image_height = image[0], data->image_width = image[1], data->image_channels = image[2];
-  if (image[0] == data->image_height && image[1] == data->image_width && image[2] == data->image_channels)
+    data->image_height = height, data->image_width = width, data->image_channels = channels;
+  if (height == data->image_height && width == data->image_width && channels == data->image_channels)
     return DVBF_OK;
-  return dv_fail(l->error, DVBF_FORMAT, "%.200s: the images of %sx and train/x differ in shape; reshape one",
-                 l->archive->path, prefix);
+  return dv_layout_fail(l, "the images of %sx and train/x differ in shape; reshape one", prefix);
 }
 
 /* Names of columns: those that the file gives, or those of their arrays, or ROLE0, ROLE1, ... Only state must
@@ -201,18 +172,15 @@ static dvbf_status read_names(const dv_layout *l, const dv_columns *c, const cha
         dv_array_strings(l->archive, c->arrays[k], DV_STRINGS_NAMES, c->widths[k], sizeof *names, names[at]);
     given |= found == DV_FOUND;
     if (found == DV_FOUND_UNREADABLE)
-      return dv_fail(l->error, DVBF_FORMAT,
-                     "%.200s: the attribute names of %.64s must be %zu strings, one for each column",
-                     l->archive->path, c->arrays[k]->name, c->widths[k]);
+      return dv_layout_fail(l, "the attribute names of %.64s must be %zu strings, one for each column",
+                            c->arrays[k]->name, c->widths[k]);
     for (size_t i = 0; found == DV_FOUND_NONE && i < c->widths[k]; i++)
       if (c->parts == 1)
         snprintf(names[i], sizeof *names, "%s%zu", role, i);
       else
         snprintf(names[at + i], sizeof *names, c->widths[k] > 1 ? "%.20s%u" : "%.20s", last, (unsigned)i);
   }
-  if (given) return DVBF_OK;
-  dv_free(names);
-  *out = NULL;
+  if (!given) dv_free(names), *out = NULL;
   return DVBF_OK;
 }
 
@@ -225,9 +193,7 @@ static dvbf_status read_units(const dv_layout *l, const dv_columns *c, char (**o
   for (size_t k = 0, at = 0; k < c->parts; at += c->widths[k++])
     any |= dv_array_strings(l->archive, c->arrays[k], DV_STRINGS_UNITS, c->widths[k], sizeof *units,
                             units[at]) == DV_FOUND;
-  if (any) return DVBF_OK;
-  dv_free(units);
-  *out = NULL;
+  if (!any) dv_free(units), *out = NULL;
   return DVBF_OK;
 }
 
@@ -289,9 +255,7 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
   look_at_bytes(l, f, x->arrays[0]->rank >= lead + 2);
   if (!status) status = look_at_mark(l, &f->marked, &f->mark);
   if (!status) status = read_all_names(l, f);
-  if (l->archive->lost)
-    status = dv_fail(l->error, DVBF_FORMAT, "%.200s: names and units cannot be read; %s", l->archive->path,
-                     l->archive->lost);
+  if (l->archive->lost) status = dv_layout_fail(l, "names and units cannot be read; %s", l->archive->lost);
   if (!status) status = dv_frames_load(s, f, l->archive, l->how, l->error);
   if (!status) dv_sequences_clear_padding(s);
   if (!status) status = share_source(l, s);
@@ -341,11 +305,9 @@ static dvbf_status read_lengths(const dv_layout *l, plain *p) {
                              : dv_fail_memory(l->error, "reading data");
   for (size_t i = 0; i < p->entries && !status; i++) {
     if (!(raw[i] >= 1 && raw[i] <= (double)DV_MAX_ELEMENTS && raw[i] == floor(raw[i])))
-      status = dv_fail(
-          l->error, DVBF_FORMAT,
-          "%.200s: %.64s is %g for sequence %zu (counted from 0); it must be a whole number of steps, "
-          "1 or more",
-          l->archive->path, array->name, raw[i], i);
+      status = dv_layout_fail(
+          l, "%.64s is %g for sequence %zu (counted from 0); it must be a whole number of steps, 1 or more",
+          array->name, raw[i], i);
     else
       p->lengths[i] = (size_t)raw[i];
     p->total += status ? 0 : p->lengths[i];
@@ -373,12 +335,11 @@ static dvbf_status decide_lead(const dv_layout *l, plain *p) {
   if (p->lengths) {
     bool follow = p->total == x->dims[0] && p->entries != x->dims[0];
     if (!follow && (x->rank < 2 || p->entries != x->dims[0]))
-      return dv_fail(
-          l->error, DVBF_FORMAT,
-          "%.200s: %.64s must be %zu integers, one for each sequence of %.64s, or sum to %zu, its rows; it "
-          "has %zu that sum to %zu",
-          l->archive->path, p->groups[DV_ROLE_LENGTH].arrays[0]->name, x->dims[0], x->name, x->dims[0],
-          p->entries, p->total);
+      return dv_layout_fail(l,
+                            "%.64s must be %zu integers, one for each sequence of %.64s, or sum to %zu, its "
+                            "rows; it has %zu that sum to %zu",
+                            p->groups[DV_ROLE_LENGTH].arrays[0]->name, x->dims[0], x->name, x->dims[0],
+                            p->entries, p->total);
     p->lead = follow ? 1 : 2;
   }
   for (int role = DV_ROLE_U; !p->lead && role <= DV_ROLE_MASK; role++)
@@ -400,11 +361,10 @@ static dvbf_status ask_to_transpose(const dv_layout *l, const plain *p) {
   bool by_u = u && u->rank == x->rank && u->dims[u->rank - 1] == columns && u->dims[u->rank - 2] != steps;
   char shape[96];
   if (!by_u && (!few || u)) return DVBF_OK;
-  return dv_fail(
-      l->error, DVBF_FORMAT,
-      "%.200s: %.64s has the shape %s, which means %zu steps of %zu columns; --transpose on makes it "
-      "%zu steps of %zu columns, --transpose off leaves it as it is",
-      l->archive->path, x->name, dv_array_shape(x, shape, sizeof shape), steps, columns, columns, steps);
+  return dv_layout_fail(l,
+                        "%.64s has the shape %s, which means %zu steps of %zu columns; --transpose on makes "
+                        "it %zu steps of %zu columns, --transpose off leaves it as it is",
+                        x->name, dv_array_shape(x, shape, sizeof shape), steps, columns, columns, steps);
 }
 
 static dvbf_status check_x(const dv_layout *l, const dv_array *x) {
@@ -439,10 +399,9 @@ static dvbf_status take_lengths(const dv_layout *l, const plain *p, dvbf_sequenc
   bool shorter = false;
   for (size_t i = 0; i < p->entries; i++) {
     if (p->lengths[i] > s->steps || p->lengths[i] > UINT32_MAX)
-      return dv_fail(
-          l->error, DVBF_FORMAT,
-          "%.200s: %.64s is %zu for sequence %zu (counted from 0); it must be in [1, %zu], the steps of x",
-          l->archive->path, p->groups[DV_ROLE_LENGTH].arrays[0]->name, p->lengths[i], i, s->steps);
+      return dv_layout_fail(
+          l, "%.64s is %zu for sequence %zu (counted from 0); it must be in [1, %zu], the steps of x",
+          p->groups[DV_ROLE_LENGTH].arrays[0]->name, p->lengths[i], i, s->steps);
     shorter |= p->lengths[i] < s->steps;
   }
   if (!shorter) return DVBF_OK;
@@ -452,44 +411,43 @@ static dvbf_status take_lengths(const dv_layout *l, const plain *p, dvbf_sequenc
   return DVBF_OK;
 }
 
-static dvbf_status read_plain(const dv_layout *l, plain *p, dv_frames *f, dvbf_sequences *s,
-                              const char *prefix) {
-  dvbf_status status = check_x(l, p->groups[DV_ROLE_X].arrays[0]);
-  if (!status && p->groups[DV_ROLE_MASK].count > 1)
-    status = dv_fail(l->error, DVBF_ARGUMENT, "mask-key = %.60s: must be one name", l->how->mask_key);
-  if (!status && p->groups[DV_ROLE_LENGTH].count) status = read_lengths(l, p);
-  if (!status) status = decide_lead(l, p);
-  if (!status) status = ask_to_transpose(l, p);
-  if (!status && !p->lengths && p->lead == 1)
-    status = dv_layout_ends(l, p->groups[DV_ROLE_X].arrays[0], &p->lengths, &p->entries);
-  if (!status) status = lay_out(l, p, f, s);
-  if (!status && p->lengths && p->lead == 2) status = take_lengths(l, p, s);
-  if (!status) status = dv_layout_origins(l, s, p->groups[DV_ROLE_X].arrays[0]);
-  return status ? status : dv_layout_finish(l, f, p->lead, s, prefix);
-}
-
-/* One set of sequences. Read values stay in *s on failure too, for the caller to free. */
-static dvbf_status read_set(const dv_layout *l, plain *p, dvbf_sequences *s, const char *prefix) {
-  dv_frames f = {0};
-  dvbf_status status = read_plain(l, p, &f, s, prefix);
-  dv_frames_free(&f);
-  dv_free(p->lengths);
-  return status;
-}
-
 /* Finds the other arrays of a split with x. A key that was asked for must be there. */
 static dvbf_status find_beside(const dv_layout *l, int split, plain *p) {
   for (int role = DV_ROLE_U; role < DV_ROLES; role++) {
     dvbf_status status = find_role(l, split, role, &p->groups[role]);
     if (status) return status;
-    if (!p->groups[role].count && *setting_text(l, role)) {
+    if (!p->groups[role].count && *dv_role_text(l->how, role)) {
       char problem[160];
-      snprintf(problem, sizeof problem, "there is no array %.60s%s, which %s names", setting_text(l, role),
-               split == WHOLE ? "" : " in every split", dv_layout_setting(role));
+      snprintf(problem, sizeof problem, "there is no array %.60s%s, which %s names",
+               dv_role_text(l->how, role), split == WHOLE ? "" : " in every split", dv_role_setting(role));
       return dv_layout_unclear(l, "", problem);
     }
   }
   return DVBF_OK;
+}
+
+/* The sequences of a split, or of the whole. Read values stay in *s on failure too, for the caller to free.
+ */
+static dvbf_status read_set(const dv_layout *l, int split, plain *p, dvbf_sequences *s) {
+  dv_frames f = {0};
+  char prefix[8] = "";
+  const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
+  if (split != WHOLE) snprintf(prefix, sizeof prefix, "%s/", split_names[split][0]);
+  dvbf_status status = find_beside(l, split, p);
+  if (!status) status = check_x(l, x);
+  if (!status && p->groups[DV_ROLE_MASK].count > 1)
+    status = dv_fail(l->error, DVBF_ARGUMENT, "mask-key = %.60s: must be one name", l->how->mask_key);
+  if (!status && p->groups[DV_ROLE_LENGTH].count) status = read_lengths(l, p);
+  if (!status) status = decide_lead(l, p);
+  if (!status) status = ask_to_transpose(l, p);
+  if (!status && !p->lengths && p->lead == 1) status = dv_layout_ends(l, x, &p->lengths, &p->entries);
+  if (!status) status = lay_out(l, p, &f, s);
+  if (!status && p->lengths && p->lead == 2) status = take_lengths(l, p, s);
+  if (!status) status = dv_layout_origins(l, s, x);
+  if (!status) status = dv_layout_finish(l, &f, p->lead, s, prefix);
+  dv_frames_free(&f);
+  dv_free(p->lengths);
+  return status;
 }
 
 /* Checks the parts, into which all was split. A message counts sequences and steps as the file does. */
@@ -553,8 +511,7 @@ dvbf_status dv_layout_complete(const dv_layout *l) {
 
 static dvbf_status read_whole(const dv_layout *l, plain *p) {
   dvbf_sequences all = {0};
-  dvbf_status status = find_beside(l, WHOLE, p);
-  if (!status) status = read_set(l, p, &all, "");
+  dvbf_status status = read_set(l, WHOLE, p, &all);
   if (!status) return dv_layout_split(l, &all, "");
   dvbf_sequences_free(&all);
   return status;
@@ -562,15 +519,10 @@ static dvbf_status read_whole(const dv_layout *l, plain *p) {
 
 static dvbf_status read_splits(const dv_layout *l, plain splits[3]) {
   dvbf_sequences *sequences[] = {&l->data->train, &l->data->valid, &l->data->test};
-  for (int i = 0; i < 3; i++) {
-    char prefix[8];
-    snprintf(prefix, sizeof prefix, "%s/", split_names[i][0]);
-    if (!splits[i].groups[DV_ROLE_X].count) continue;
-    dvbf_status status = find_beside(l, i, &splits[i]);
-    if (!status) status = read_set(l, &splits[i], sequences[i], prefix);
-    if (status) return status;
-  }
-  return dv_layout_complete(l);
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < 3 && !status; i++)
+    if (splits[i].groups[DV_ROLE_X].count) status = read_set(l, i, &splits[i], sequences[i]);
+  return status ? status : dv_layout_complete(l);
 }
 
 /* ---- Tables ---- */
@@ -631,8 +583,7 @@ static dvbf_status read_table(const dv_layout *l) {
   for (int i = TRAIN; i <= WHOLE && !status; i++) status = take_rows(l, i, splits[i]);
   if (!status && c->split == DV_CSV_NONE) return dv_layout_split(l, &all, "");
   if (!status && !data->train.count)
-    status = dv_fail(l->error, DVBF_FORMAT, "%.200s: no row has the split train, though others have one",
-                     l->archive->path);
+    status = dv_layout_fail(l, "no row has the split train, though others have one");
   if (!status) return dv_layout_complete(l);
   dvbf_sequences_free(&all);
   return status;
@@ -664,17 +615,12 @@ static dvbf_status nothing_found(const dv_layout *l) {
   return dv_layout_unclear(l, "", problem);
 }
 
-/* Bytes are pixels, unless none of them, in any split, is above 1. */
-static bool only_bits(const dv_layout *l, const plain sets[4]) {
-  for (int i = 0; i < 4; i++)
-    for (size_t k = 0; k < sets[i].groups[DV_ROLE_X].count; k++)
-      if (!dv_array_is_bits(l->archive, sets[i].groups[DV_ROLE_X].arrays[k])) return false;
-  return true;
-}
-
-/* One rank looks for all. */
+/* Bytes are pixels, unless none of them, in any split, is above 1. One rank looks for all. */
 static bool all_bits(const dv_layout *l, const plain sets[4]) {
-  bool bits = dv_ranks_rank(l->team) == 0 && only_bits(l, sets);
+  bool bits = dv_ranks_rank(l->team) == 0;
+  for (int i = 0; i < 4; i++)
+    for (size_t k = 0; bits && k < sets[i].groups[DV_ROLE_X].count; k++)
+      bits = dv_array_is_bits(l->archive, sets[i].groups[DV_ROLE_X].arrays[k]);
   dv_ranks_broadcast(l->team, &bits, sizeof bits);
   return bits;
 }
@@ -708,12 +654,12 @@ static dvbf_status read_arrays(dv_layout *l) {
 
 static dvbf_status check_settings(const dv_layout *l) {
   for (int i = DV_ROLE_STATE + 1; i < DV_ROLES && l->archive->table; i++)
-    if (*setting_text(l, i))
+    if (*dv_role_text(l->how, i))
       return dv_fail(
           l->error, DVBF_ARGUMENT,
           "%s = %.60s: %.200s is a CSV file, which has no arrays; an empty field marks what is missing, a "
           "column named sequence tells sequences apart",
-          dv_layout_setting(i), setting_text(l, i), l->archive->path);
+          dv_role_setting(i), dv_role_text(l->how, i), l->archive->path);
   return DVBF_OK;
 }
 
@@ -724,23 +670,11 @@ typedef struct origin {
   size_t count;
 } origin;
 
-static dvbf_status open_origin(dv_archive **out, const origin *from, const dv_data_settings *how,
-                               dvbf_error *error) {
-  dv_listing files = {0};
-  if (!from->paths) return dv_archive_of(out, from->arrays, from->count, error);
-  dvbf_status status = dv_listing_of(&files, from->paths, from->count, error);
-  if (!status && files.count < 2)
-    status = dv_archive_open(out, files.paths[0], how, error);
-  else if (!status)
-    status = dv_archive_join(out, files.paths, files.count, how, error);
-  dv_listing_free(&files);
-  return status;
-}
-
 static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_settings *how, dv_ranks *team,
                              dvbf_error *error) {
   dv_layout l = {.how = how, .data = data, .team = team, .error = error};
-  dvbf_status status = open_origin(&l.archive, from, how, error);
+  dvbf_status status = from->paths ? dv_archive_open_all(&l.archive, from->paths, from->count, how, error)
+                                   : dv_archive_of(&l.archive, from->arrays, from->count, error);
   if (!status) status = check_settings(&l);
   if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->files) dv_archive_transpose(l.archive);
   if (!status && !(l.taken = dv_calloc(l.archive->count + 1, sizeof *l.taken)))

@@ -21,6 +21,8 @@ typedef struct dv_layout {
   const char **taken; /* [arrays of the archive] what each was taken for; NULL: nothing */
 } dv_layout;
 
+/* A failure of the file. */
+#define dv_layout_fail(l, ...) dv_fail_file((l)->error, (l)->archive->path, __VA_ARGS__)
 /* Records the use of an array. */
 void dv_layout_mark_used(const dv_layout *l, const dv_array *array, const char *as);
 
@@ -36,8 +38,6 @@ typedef struct dv_keys {
   size_t count;
 } dv_keys;
 dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out);
-/* The setting of a role, as outputs. */
-const char *dv_layout_setting(dv_role role);
 
 /* Refuses an array that cannot be used. */
 dvbf_status dv_layout_check(const dv_layout *l, const dv_array *array);

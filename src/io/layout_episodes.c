@@ -23,26 +23,10 @@ typedef struct episodes {
 
 /* ---- Finding episodes ---- */
 
-/* The first folder of a path that ends in a number, if any. */
-static bool episode_of(const char *path, episode *out) {
-  for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-    if (slash == path || slash[-1] < '0' || slash[-1] > '9') continue;
-    *out = (episode){.name = path, .length = (size_t)(slash - path)};
-    return true;
-  }
-  return false;
-}
-
-/* Without its number. */
-static size_t family_length(const episode *e) {
-  size_t n = e->length;
-  while (n && e->name[n - 1] >= '0' && e->name[n - 1] <= '9') n--;
-  return n;
-}
-
+/* Whether they differ in their number alone. */
 static bool same_family(const episode *a, const episode *b) {
-  size_t n = family_length(a);
-  return n == family_length(b) && !memcmp(a->name, b->name, n);
+  size_t n = dv_family_length(a->name, a->length);
+  return n == dv_family_length(b->name, b->length) && !memcmp(a->name, b->name, n);
 }
 
 /* numpy.savez names arrays that have no name arr_0, arr_1, ...: several with equally many columns are a list
@@ -71,12 +55,12 @@ static dvbf_status find_episodes(const dv_layout *l, episodes *out) {
     out->list[out->count++] =
         (episode){.name = a->arrays[i].name, .length = strlen(a->arrays[i].name), .array = i};
   for (size_t i = 0; !out->arrays && i < a->count; i++) {
-    episode e;
-    if (!episode_of(a->arrays[i].name, &e)) continue;
+    const char *name = a->arrays[i].name;
+    episode e = {.name = name, .length = dv_episode_length(name), .array = i};
+    if (!e.length) continue;
     const episode *last = out->count ? &out->list[out->count - 1] : NULL;
     if (last && !same_family(last, &e)) continue;
     if (last && last->length == e.length && !memcmp(last->name, e.name, e.length)) continue;
-    e.array = i;
     out->list[out->count++] = e;
   }
   return DVBF_OK;
@@ -146,7 +130,7 @@ static dvbf_status named_rests(const dv_layout *l, const episode *e, dv_role rol
     if (out->count == before) {
       char problem[160], prefix[DV_ARRAY_NAME + 1];
       snprintf(problem, sizeof problem, "the first episode has no array %.60s, which %s names",
-               keys->names[k], dv_layout_setting(role));
+               keys->names[k], dv_role_setting(role));
       snprintf(prefix, sizeof prefix, "%.*s/", (int)e->length, e->name);
       return dv_layout_unclear(l, prefix, problem);
     }
@@ -171,17 +155,14 @@ static dvbf_status take_episode(const dv_layout *l, dv_frames *f, size_t block, 
     for (size_t k = 0; k < roles[role].count; k++) {
       const dv_array *array = find_below(l, e, roles[role].names[k]);
       if (!array)
-        return dv_fail(l->error, DVBF_FORMAT,
-                       "%.200s: %.*s has no %.64s, as the first episode has; add or leave it out",
-                       l->archive->path, (int)e->length, e->name, roles[role].names[k]);
+        return dv_layout_fail(l, "%.*s has no %.64s, as the first episode has; add or leave it out",
+                              (int)e->length, e->name, roles[role].names[k]);
       dvbf_status status = dv_layout_check(l, array);
       if (status) return status;
       if (role == 0 && k == 0) {
         size_t first = block ? f->block[block - 1].first + f->block[block - 1].steps : 0;
         if (!array->rank)
-          return dv_fail(l->error, DVBF_FORMAT,
-                         "%.200s: %.64s is a single number; it must be [steps, columns]", l->archive->path,
-                         array->name);
+          return dv_layout_fail(l, "%.64s is a single number; it must be [steps, columns]", array->name);
         f->block[block] = (dv_block){.first = first, .count = 1, .steps = array->dims[0]};
       }
       status = dv_layout_take(l, f, block, role, k, array, 1);
@@ -248,12 +229,11 @@ static dvbf_status mark(const dv_layout *l, const dv_array *list, const episodes
   if (!names ||
       dv_array_strings(a, list, DV_STRINGS_VALUES, list->elements, sizeof *names, *names) != DV_FOUND) {
     dv_free(names);
-    return dv_fail(l->error, DVBF_FORMAT, "%.200s: %.64s cannot be read as a list of names of episodes",
-                   a->path, list->name);
+    return dv_fail_file(l->error, a->path, "%.64s cannot be read as a list of names of episodes", list->name);
   }
   dvbf_status status = DVBF_OK;
   const char *first = all->list[0].name;
-  size_t folder = family_length(&all->list[0]);
+  size_t folder = dv_family_length(first, all->list[0].length);
   while (folder && first[folder - 1] != '/') folder--;
   for (size_t k = 0; k < list->elements && !status; k++) {
     char path[2 * DV_ARRAY_NAME + 32];
@@ -262,8 +242,8 @@ static dvbf_status mark(const dv_layout *l, const dv_array *list, const episodes
     if (array)
       chosen[episode_at(l, all, array)] = true;
     else
-      status = dv_fail(l->error, DVBF_FORMAT, "%.200s: %.64s names %s, which is not there; correct the list",
-                       a->path, list->name, names[k]);
+      status = dv_fail_file(l->error, a->path, "%.64s names %s, which is not there; correct the list",
+                            list->name, names[k]);
   }
   dv_free(names);
   return status;
@@ -332,10 +312,8 @@ dvbf_status dv_layout_episodes(dv_layout *l, bool *found) {
   }
   if (!status && all.count && roles[0].count) {
     *found = true;
-    status =
-        roles[DV_ROLE_MASK].count > 1
-            ? dv_fail(l->error, DVBF_FORMAT, "%.200s: an episode has more than one mask", l->archive->path)
-            : read_all(l, &all, roles);
+    status = roles[DV_ROLE_MASK].count > 1 ? dv_layout_fail(l, "an episode has more than one mask")
+                                           : read_all(l, &all, roles);
   }
   dv_free(all.list);
   dv_free(roles);

@@ -20,8 +20,7 @@ void dv_layout_mark_used(const dv_layout *l, const dv_array *array, const char *
 /* ---- Origins ---- */
 
 /* An array with a value for each of `count` rows; NULL: there is none. */
-static double *read_vector(const dv_layout *l, const char *name, size_t count, const char *as) {
-  const dv_array *array = dv_archive_find(l->archive, name);
+static double *read_vector(const dv_layout *l, const dv_array *array, size_t count, const char *as) {
   if (!array || array->trouble || array->elements != count || array->dims[0] != count) return NULL;
   double *values = dv_calloc(count, sizeof *values);
   if (values && !dv_archive_read(l->archive, array, 0, count, NULL, values, NULL)) {
@@ -32,24 +31,20 @@ static double *read_vector(const dv_layout *l, const char *name, size_t count, c
   return NULL;
 }
 
-/* One next to x. */
-static double *read_beside(const dv_layout *l, const dv_array *x, const char *key, size_t count) {
+/* An array next to x. */
+static const dv_array *find_beside(const dv_layout *l, const dv_array *x, const char *key) {
   char name[DV_ARRAY_NAME + 32];
   const char *slash = strrchr(x->name, '/');
   snprintf(name, sizeof name, "%.*s%s", slash ? (int)(slash + 1 - x->name) : 0, x->name, key);
-  return read_vector(l, name, count, "where sequences come from");
+  return dv_archive_find(l->archive, name);
 }
 
-/* Names of sequences, next to x. */
 static void read_names(const dv_layout *l, const dv_array *x, dvbf_sequences *s) {
-  char name[DV_ARRAY_NAME + 32];
-  const char *slash = strrchr(x->name, '/');
-  dv_archive *a = l->archive;
-  snprintf(name, sizeof name, "%.*ssequence_name", slash ? (int)(slash + 1 - x->name) : 0, x->name);
-  const dv_array *array = dv_archive_find(a, name);
+  const dv_array *array = find_beside(l, x, "sequence_name");
   if (!array || !array->text || array->rank != 1 || array->elements != s->count) return;
   char(*names)[32] = dv_calloc(s->count, sizeof *names);
-  if (names && dv_array_strings(a, array, DV_STRINGS_VALUES, s->count, sizeof *names, *names) == DV_FOUND)
+  if (names &&
+      dv_array_strings(l->archive, array, DV_STRINGS_VALUES, s->count, sizeof *names, *names) == DV_FOUND)
     for (size_t i = 0; i < s->count; i++) memcpy(s->origin[i].name, names[i], sizeof names[i]);
   dv_layout_mark_used(l, array, "names of sequences");
   dv_free(names);
@@ -72,9 +67,10 @@ static bool name_by_files(const dv_archive *a, const dv_array *x, dvbf_sequences
 }
 
 dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_array *x) {
-  double *time = read_beside(l, x, "sequence_time", s->count);
-  double *step = read_beside(l, x, "sequence_step", s->count);
-  double *number = read_beside(l, x, "sequence_number", s->count);
+  static const char as[] = "where sequences come from";
+  double *time = read_vector(l, find_beside(l, x, "sequence_time"), s->count, as);
+  double *step = read_vector(l, find_beside(l, x, "sequence_step"), s->count, as);
+  double *number = read_vector(l, find_beside(l, x, "sequence_number"), s->count, as);
   bool any = l->archive->format->piece || time || step || number;
   if (any) s->origin = dv_calloc(s->count, sizeof *s->origin);
   for (size_t i = 0; s->origin && i < s->count; i++) {
@@ -108,15 +104,12 @@ static double scalar(const dv_layout *l, const char *name) {
 }
 
 static void find_sample_time(const dv_layout *l) {
-  static const char *const steps[] = {"sample_time", "dt", "Ts", "Delta_t", NULL};
-  static const char *const rates[] = {"fs", "Fs", "fps", "sample_rate", NULL};
-  for (int i = 0; steps[i] && !(l->data->sample_time > 0); i++) {
-    double value = scalar(l, steps[i]);
-    if (value > 0 && value < 1e9) l->data->sample_time = value;
-  }
-  for (int i = 0; rates[i] && !(l->data->sample_time > 0); i++) {
-    double value = scalar(l, rates[i]);
-    if (value > 1e-9 && value < 1e12) l->data->sample_time = 1 / value;
+  static const char *const names[] = {"sample_time", "dt", "Ts", "Delta_t", "fs", "Fs", "fps", "sample_rate"};
+  for (int i = 0; i < 8 && !(l->data->sample_time > 0); i++) {
+    double value = scalar(l, names[i]);
+    bool rate = i >= 4;
+    if (rate ? value > 1e-9 && value < 1e12 : value > 0 && value < 1e9)
+      l->data->sample_time = rate ? 1 / value : value;
   }
 }
 
@@ -156,8 +149,7 @@ dvbf_status dv_layout_time(const dv_layout *l) {
   dvbf_data *data = l->data;
   if (l->how->sample_time > 0) data->sample_time = l->how->sample_time;
   find_sample_time(l);
-  double dates = scalar(l, "dates");
-  data->dates = dates == 1;
+  data->dates = scalar(l, "dates") == 1;
   return find_times(l);
 }
 
@@ -172,7 +164,7 @@ static bool mark_ends(const dv_layout *l, size_t rows, bool *ends) {
   bool any = false;
   for (int kind = 0; kind < 2; kind++)
     for (const char *const *name = kind ? numbers : flags; *name && !(kind && any); name++) {
-      double *values = read_vector(l, *name, rows, "ends of sequences");
+      double *values = read_vector(l, dv_archive_find(l->archive, *name), rows, "ends of sequences");
       for (size_t i = 0; values && i < rows; i++)
         ends[i] |= kind ? i + 1 < rows && values[i + 1] != values[i] : values[i] != 0;
       any |= values != NULL;

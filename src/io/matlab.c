@@ -107,16 +107,10 @@ static bool is_whole(int descriptor, off_t size, bool *compressed) {
   return good;
 }
 
-/* A variable cannot have more numbers than its file could hold, compressed by at most 1032 to 1. */
-static const char *size_trouble(const dv_array *array, double bytes) {
-  double numbers = 1;
-  for (int i = 0; i < array->rank; i++) numbers *= (double)array->dims[i];
-  return numbers > 1032 * bytes ? damage : NULL;
-}
-
 static dvbf_status add(matlab_file *f, const matvar_t *v, const char *prefix, double bytes,
                        dvbf_error *error) {
   char name[2 * DV_ARRAY_NAME + 2];
+  double numbers = 1;
   dv_array array = {.name = name, .fortran = true, .trouble = trouble_of(v)};
   if (!v->name || strlen(v->name) >= DV_ARRAY_NAME || strlen(prefix) >= DV_ARRAY_NAME) return DVBF_OK;
   snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", v->name);
@@ -125,8 +119,10 @@ static dvbf_status add(matlab_file *f, const matvar_t *v, const char *prefix, do
   if (v->rank < 1 || v->rank > DV_RANK || !v->dims)
     array.trouble = "has more than 8 dimensions; reshape it";
   else
-    for (; array.rank < v->rank; array.rank++) array.dims[array.rank] = v->dims[array.rank];
-  if (!array.trouble) array.trouble = size_trouble(&array, bytes);
+    for (; array.rank < v->rank; array.rank++)
+      numbers *= (double)(array.dims[array.rank] = v->dims[array.rank]);
+  /* A variable cannot have more numbers than its file could hold, compressed by at most 1032 to 1. */
+  if (!array.trouble && numbers > 1032 * bytes) array.trouble = damage;
   if (f->compressed) array.unpacked = DV_WHOLE;
   dv_array_squeeze(&array);
   return dv_archive_add(&f->base, &array, error);
@@ -155,8 +151,7 @@ static dvbf_status list_variables(matlab_file *f, double bytes, dvbf_error *erro
     Mat_VarFree(v);
   }
   if (!status && !f->base.count)
-    status =
-        dv_fail(error, DVBF_FORMAT, "%.200s: holds no variables, or is damaged; save it again", f->base.path);
+    status = dv_fail_file(error, f->base.path, "holds no variables, or is damaged; save it again");
   return status;
 }
 
@@ -174,9 +169,8 @@ static dvbf_status matlab_open(dv_archive *a, int descriptor, const dv_data_sett
   snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", descriptor);
   if (whole) f->file = Mat_Open(access(open_file, R_OK) ? a->path : open_file, MAT_ACC_RDONLY);
   if (!dv_sandbox_enter() || !f->file)
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: is a file of MATLAB that is damaged or cut short; save or copy it again",
-                   a->path);
+    return dv_fail_file(error, a->path,
+                        "is a file of MATLAB that is damaged or cut short; save or copy it again");
   return list_variables(f, (double)about.st_size, error);
 }
 #else
@@ -186,11 +180,9 @@ typedef dv_archive matlab_file;
 
 static dvbf_status matlab_open(dv_archive *a, int descriptor, const dv_data_settings *how,
                                dvbf_error *error) {
-  return dv_fail(
-      error, DVBF_FORMAT,
-      "%.200s: is a file of MATLAB, and dvbf was built without libmatio, which reads it; in MATLAB: "
-      "save('new.mat', 'x', 'u', '-v7.3'), or build dvbf where libmatio-dev is installed",
-      a->path);
+  return dv_fail_file(error, a->path,
+                      "is a file of MATLAB, and dvbf was built without libmatio, which reads it; in MATLAB: "
+                      "save('new.mat', 'x', 'u', '-v7.3'), or build dvbf where libmatio-dev is installed");
 }
 #endif
 
@@ -228,7 +220,7 @@ static const struct {
     [DVBF_UINT8] = {UINT8, CLASS_UINT8, 1},
 };
 
-enum { HEADER = 128, LONGEST_NAME = 63 };
+enum { LONGEST_NAME = 63 };
 
 /* The shape that MATLAB sees: two dimensions at least, a vector is a column. Texts of a list stand in a
  * column of cells. */
@@ -352,14 +344,9 @@ static bool put_variable(FILE *out, const dvbf_array *a) {
 
 /* A line of text, where no time stands, then version and order of bytes. */
 static void put_header(FILE *out) {
-  char line[HEADER - 4];
-  uint16_t version = 0x0100, order = 'M' << 8 | 'I';
-  memset(line, ' ', sizeof line - 8);
-  memset(line + sizeof line - 8, 0, 8);
-  memcpy(line, "MATLAB 5.0 MAT-file, written by dvbf", 36);
-  fwrite(line, 1, sizeof line, out);
-  fwrite(&version, sizeof version, 1, out);
-  fwrite(&order, sizeof order, 1, out);
+  const uint16_t end[] = {0, 0, 0, 0, 0x0100, 'M' << 8 | 'I'};
+  fprintf(out, "%-116s", "MATLAB 5.0 MAT-file, written by dvbf");
+  fwrite(end, sizeof end, 1, out);
 }
 
 dvbf_status dv_arrays_write_mat(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error) {
@@ -371,10 +358,7 @@ dvbf_status dv_arrays_write_mat(const char *path, const dvbf_array *arrays, size
   bool room = true;
   put_header(file.stream);
   for (size_t i = 0; i < count && room; i++) room = put_variable(file.stream, &arrays[i]);
-  if (room && !ferror(file.stream)) return dv_atomic_commit(&file, error);
-  int reason = errno;
+  if (room) return dv_atomic_commit(&file, error);
   dv_atomic_abandon(&file);
-  if (!room) return dv_fail_memory(error, "writing arrays");
-  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
-                 strerror(reason));
+  return dv_fail_memory(error, "writing arrays");
 }

@@ -241,8 +241,7 @@ static dvbf_status file_open(dv_archive *a, int descriptor, const dv_data_settin
   f->descriptor = dup(descriptor);
   if (f->descriptor < 0 || fstat(f->descriptor, &about))
     return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", a->path, strerror(errno));
-  char name[] = "x"; /* an array without a name is the one that is needed */
-  dv_array array = {.name = name, .seekable = true};
+  dv_array array = {.name = "x", .seekable = true}; /* one without a name is the one that is needed */
   dv_npy_describe(&f->npy, &array, dv_npy_file_bytes, &f->descriptor, (uint64_t)about.st_size);
   return dv_archive_add(a, &array, error);
 }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "io/archive.h"
 #include "io/npy.h"
 #include "io/sandbox.h"
@@ -148,16 +149,32 @@ static const char *refuse_entry(const zip_stat_t *about) {
   return NULL;
 }
 
+/* Another program's archive by the name of a file in it: advice on converting it; NULL: it is none of those
+ * known. */
+static const char *foreign_entry(const char *name) {
+  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+  if (!strcmp(name, "xl/workbook.xml"))
+    return "is an Excel file; in Excel or LibreOffice, save it as CSV, or in Python: "
+           "pandas.read_excel(FILE).to_csv(\"data.csv\", index=False)";
+  if (!strcmp(name, "META-INF/manifest.xml"))
+    return "is a spreadsheet of LibreOffice; save it as CSV there, or: soffice --convert-to csv FILE";
+  if (dv_text_ends_in(name, "/data.pkl"))
+    return "is a file of PyTorch; in Python: x = torch.load(FILE), then numpy.savez(\"data.npz\", "
+           "x=x.numpy())";
+  if (!strcmp(last, ".zarray") || !strcmp(last, "zarr.json"))
+    return "is a Zarr archive; in Python: numpy.savez(\"data.npz\", **zarr.open(FILE))";
+  return NULL;
+}
+
 static dvbf_status add_entry(npz_file *f, zip_uint64_t index, zip_uint64_t *total, dvbf_error *error) {
   zip_stat_t about;
   char name[DV_ARRAY_NAME];
   entry *e = &f->entries[f->count];
   if (zip_stat_index(f->zip, index, 0, &about) || !(about.valid & ZIP_STAT_NAME))
-    return dv_fail(error, DVBF_FORMAT, "%.200s: its list of arrays is damaged; make or copy it again",
-                   f->base.path);
+    return dv_fail_file(error, f->base.path, "its list of arrays is damaged; make or copy it again");
   size_t length = strlen(about.name);
-  const char *foreign = dv_foreign_entry(about.name);
-  if (foreign) return dv_fail(error, DVBF_FORMAT, "%.200s: %s", f->base.path, foreign);
+  const char *foreign = foreign_entry(about.name);
+  if (foreign) return dv_fail_file(error, f->base.path, "%s", foreign);
   if (length >= sizeof name || (length && about.name[length - 1] == '/')) return DVBF_OK;
   if (length > 4 && !strcmp(about.name + length - 4, ".npy")) length -= 4;
   for (size_t i = 0; i < length; i++)
@@ -177,19 +194,18 @@ static dvbf_status add_entries(npz_file *f, int descriptor, dvbf_error *error) {
   struct stat about;
   zip_int64_t count = zip_get_num_entries(f->zip, 0);
   zip_uint64_t total = 0;
-  if (count <= 0)
-    return dv_fail(error, DVBF_FORMAT, "%.200s: is an empty archive; numpy.savez fills one", f->base.path);
+  if (count <= 0) return dv_fail_file(error, f->base.path, "is an empty archive; numpy.savez fills one");
   if (count > MOST_ENTRIES)
-    return dv_fail(error, DVBF_FORMAT, "%.200s: holds more than %d arrays; split it over several files",
-                   f->base.path, MOST_ENTRIES);
+    return dv_fail_file(error, f->base.path, "holds more than %d arrays; split it over several files",
+                        MOST_ENTRIES);
   f->entries = dv_calloc((size_t)count, sizeof *f->entries);
   if (!f->entries) return dv_fail_memory(error, "reading data");
   dvbf_status status = DVBF_OK;
   for (zip_int64_t i = 0; i < count && !status; i++) status = add_entry(f, (zip_uint64_t)i, &total, error);
   /* Entries that share their bytes would make much of little. */
   if (!status && (fstat(descriptor, &about) || total > (zip_uint64_t)about.st_size))
-    status = dv_fail(error, DVBF_FORMAT,
-                     "%.200s: its arrays overlap in the file; make it again with numpy.savez", f->base.path);
+    status =
+        dv_fail_file(error, f->base.path, "its arrays overlap in the file; make it again with numpy.savez");
   return status;
 }
 
@@ -221,8 +237,7 @@ static dvbf_status npz_open(dv_archive *a, int descriptor, const dv_data_setting
   if (dv_sandbox_enter()) f->zip = zip_open_from_source(source, ZIP_RDONLY, NULL);
   if (!f->zip) zip_source_free(source);
   if (!f->zip)
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: is an archive that is damaged or cut short; make or copy it again", a->path);
+    return dv_fail_file(error, a->path, "is an archive that is damaged or cut short; make or copy it again");
   return add_entries(f, descriptor, error);
 }
 
@@ -311,29 +326,21 @@ static bool add(zip_t *archive, const dvbf_array *a, written_entry *e) {
          !zip_file_set_dostime(archive, (zip_uint64_t)index, 0, JANUARY_1980, 0);
 }
 
-static dvbf_status refused(const char *path, zip_error_t *reason, dvbf_error *error) {
-  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %.200s; what was there before is unchanged",
-                 path, zip_error_strerror(reason));
-}
-
 static dvbf_status write_archive(const char *temporary, const char *path, const dvbf_array *arrays,
                                  size_t count, written_entry *entries /* [count] */, dvbf_error *error) {
   int code = 0;
   zip_t *archive = zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &code);
-  if (!archive) {
-    zip_error_t reason;
-    zip_error_init_with_code(&reason, code);
-    dvbf_status status = refused(path, &reason, error);
-    zip_error_fini(&reason);
-    return status;
-  }
-  bool done = true;
+  bool done = archive;
   for (size_t i = 0; i < count && done; i++) done = add(archive, &arrays[i], &entries[i]);
   if (done && !zip_close(archive)) return DVBF_OK;
-  dvbf_status status = refused(path, zip_get_error(archive), error);
+  zip_error_t reason;
+  zip_error_init_with_code(&reason, code);
+  dv_report(error, DVBF_IO, "%.200s: cannot be written: %.200s; what was there before is unchanged", path,
+            zip_error_strerror(archive ? zip_get_error(archive) : &reason));
+  zip_error_fini(&reason);
   zip_discard(archive);
   unlink(temporary);
-  return status;
+  return DVBF_IO;
 }
 
 dvbf_status dv_arrays_write_npz(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error) {

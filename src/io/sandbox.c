@@ -284,8 +284,8 @@ static dv_found proxy_strings(dv_archive *a, const dv_array *array, dv_strings w
 static dvbf_status add_array(proxy *p, dv_reader_array *from, dvbf_error *error) {
   from->name[sizeof from->name - 1] = from->trouble[sizeof from->trouble - 1] = 0;
   if (from->rank < 0 || from->rank > DV_RANK)
-    return dv_fail(error, DVBF_FORMAT, "%.200s: has an array of %d dimensions; make or copy the file again",
-                   p->base.path, from->rank);
+    return dv_fail_file(error, p->base.path, "has an array of %d dimensions; make or copy the file again",
+                        from->rank);
   dv_text_plain(from->trouble);
   dv_array to = {.name = from->name,
                  .rank = from->rank,
@@ -305,13 +305,12 @@ static dvbf_status add_arrays(proxy *p, size_t count, dvbf_error *error) {
   enum { MOST = 1 << 20 };
   dv_reader_array from;
   if (count > MOST)
-    return dv_fail(error, DVBF_FORMAT, "%.200s: holds more than %d arrays; split it over several files",
-                   p->base.path, MOST);
+    return dv_fail_file(error, p->base.path, "holds more than %d arrays; split it over several files", MOST);
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < count && !status; i++)
     status = dv_receive(p->socket, &from, sizeof from, SECONDS)
                  ? add_array(p, &from, error)
-                 : dv_fail(error, DVBF_FORMAT, "%.200s: cannot be read; %s", p->base.path, lost(p));
+                 : dv_fail_file(error, p->base.path, "cannot be read; %s", lost(p));
   return status;
 }
 
@@ -337,7 +336,7 @@ static dvbf_status greet(proxy *p, size_t format, int descriptor, const dv_data_
   }
   *started = true;
   if (!dv_receive(p->socket, &back, sizeof back, SECONDS))
-    return dv_fail(error, DVBF_FORMAT, "%.200s: cannot be read; %s", p->base.path, lost(p));
+    return dv_fail_file(error, p->base.path, "cannot be read; %s", lost(p));
   back.message[sizeof back.message - 1] = 0;
   *started = back.locked;
   if (!back.locked) return dv_fail(error, DVBF_IO, "the system refuses what a sandbox needs");

@@ -42,10 +42,6 @@ static dvbf_origin origin_of(const estimate_file *o, size_t i) {
   return out;
 }
 
-static size_t steps_of(const estimate_file *o, size_t i) {
-  return o->e->length && o->e->length[i] < o->e->steps ? o->e->length[i] : o->e->steps;
-}
-
 /* Seconds at entry t of estimate i. NaN: unknown. */
 static double time_of(const estimate_file *o, size_t i, size_t t) {
   const dvbf_sequences *s = o->sequences;
@@ -73,7 +69,10 @@ static void copy_truth(const estimate_file *o, size_t i, float *out) {
 }
 
 static void column_name(const estimate_file *o, char array, size_t k, char out[32]) {
-  char(*names)[32] = !o->data ? NULL : array == 'x' ? o->data->x_names : o->data->u_names;
+  char(*names)[32] = !o->data       ? NULL
+                     : array == 'x' ? o->data->x_names
+                     : array == 'u' ? o->data->u_names
+                                    : NULL;
   if (names)
     memcpy(out, names[k], 32);
   else
@@ -81,7 +80,10 @@ static void column_name(const estimate_file *o, char array, size_t k, char out[3
 }
 
 static const char *unit_of(const estimate_file *o, char array, size_t k) {
-  char(*units)[16] = !o->data ? NULL : array == 'x' ? o->data->x_units : o->data->u_units;
+  char(*units)[16] = !o->data       ? NULL
+                     : array == 'x' ? o->data->x_units
+                     : array == 'u' ? o->data->u_units
+                                    : NULL;
   return units ? units[k] : "";
 }
 
@@ -241,13 +243,8 @@ static void put_text(FILE *out, const char *text) {
   if (quotes) putc('"', out);
 }
 
-/* A value that is not known is an empty field. */
-static void put_number(FILE *out, double value, int digits) {
-  putc(',', out);
-  if (!isnan(value)) fprintf(out, "%.*g", digits, value);
-}
-
-/* As few digits as identify the number, so that 0.1 stays 0.1. */
+/* As few digits as identify the number, so that 0.1 stays 0.1. A value that is not known is an empty field.
+ */
 static void put_float(FILE *out, float value) {
   char text[32] = "";
   for (int digits = 6; digits <= 9 && !isnan(value); digits++) {
@@ -274,7 +271,6 @@ static void put_date(FILE *out, double time, int digits) {
   time_t seconds = (time_t)whole;
   struct tm date;
   char text[40];
-  putc(',', out);
   if (!isfinite(time) || !gmtime_r(&seconds, &date) ||
       !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &date))
     return;
@@ -282,78 +278,56 @@ static void put_date(FILE *out, double time, int digits) {
   if (digits) fprintf(out, ".%0*.0f", digits, ticks - whole * unit);
 }
 
-/* ---- First line ---- */
-
-/* NAME, NAME_std and so on, with its unit in brackets. */
-static void put_head(FILE *out, const char *name, const char *ending, const char *unit) {
-  char text[128];
-  bool known = *unit;
-  snprintf(text, sizeof text, "%s%s%s%s%s", name, ending, known ? " [" : "", unit, known ? "]" : "");
-  putc(',', out);
-  put_text(out, text);
-}
-
-static void put_x_heads(FILE *out, const estimate_file *o, size_t k) {
-  const dvbf_estimates *e = o->e;
-  const char *unit = unit_of(o, 'x', k);
-  char name[32], ending[40];
-  column_name(o, 'x', k, name);
-  put_head(out, name, "", unit);
-  if (o->samples) return;
-  put_head(out, name, "_std", unit);
-  for (size_t q = 0; q < e->n_quantiles; q++) {
-    double percent = 100 * e->quantiles[q];
-    bool whole = fabs(percent - nearbyint(percent)) < 1e-9;
-    snprintf(ending, sizeof ending, whole ? "_q%02.0f" : "_q%g", percent);
-    put_head(out, name, ending, unit);
-  }
-  if (o->sequences) put_head(out, name, "_true", unit);
-}
-
-static void put_heads(FILE *out, const estimate_file *o) {
-  char name[32];
-  fputs("sequence,name,split,step,time", out);
-  for (size_t k = 0; k < o->e->n_x; k++) put_x_heads(out, o, k);
-  for (size_t k = 0; k < o->e->n_u; k++) {
-    column_name(o, 'u', k, name);
-    put_head(out, name, "", unit_of(o, 'u', k));
-  }
-  for (size_t k = 0; o->states && k < o->e->n_z; k++) {
-    snprintf(name, sizeof name, "z%zu", k);
-    put_head(out, name, "", "");
-    if (!o->samples) put_head(out, name, "_std", "");
-  }
-  putc('\n', out);
-}
-
-/* ---- Rows ---- */
+/* ---- Lines ---- */
 
 typedef struct table {
   const estimate_file *o;
   FILE *out;
   float *truth; /* [steps][n_x] of the sequence */
-  int fraction; /* digits */
+  int fraction; /* digits of times */
+  bool heads;   /* the line to be written is the first, which names the columns */
 } table;
 
-static void put_row(const table *w, size_t i, size_t t) {
-  const dvbf_estimates *e = w->o->e;
-  size_t row = i * e->steps + t, apart = e->count * e->steps * e->n_x;
-  for (size_t k = 0; k < e->n_x; k++) {
-    size_t at = row * e->n_x + k;
-    if (w->o->samples && e->x_samples) {
-      put_float(w->out, e->x_samples[at]);
-      continue;
-    }
-    put_float(w->out, e->x[at]);
-    put_float(w->out, e->x_std[at]);
-    for (size_t q = 0; q < e->n_quantiles; q++) put_float(w->out, e->x_quantiles[q * apart + at]);
-    if (w->o->sequences) put_float(w->out, w->truth[t * e->n_x + k]);
+/* A value or, in the first line, the head of its column: NAME, NAME_std and so on, its unit in brackets. */
+static void put_cell(const table *w, char array, size_t k, const char *ending, const float *values,
+                     size_t at) {
+  char name[32], text[128];
+  const char *unit = unit_of(w->o, array, k);
+  if (!w->heads) {
+    put_float(w->out, values[at]);
+    return;
   }
-  for (size_t k = 0; k < e->n_u; k++) put_float(w->out, e->u[row * e->n_u + k]);
-  for (size_t k = 0; w->o->states && k < e->n_z; k++) {
-    size_t at = row * e->n_z + k;
-    put_float(w->out, w->o->samples ? e->z[at] : e->z_mean[at]);
-    if (!w->o->samples) put_float(w->out, e->z_std[at]);
+  column_name(w->o, array, k, name);
+  snprintf(text, sizeof text, "%s%s%s%s%s", name, ending, *unit ? " [" : "", unit, *unit ? "]" : "");
+  putc(',', w->out);
+  put_text(w->out, text);
+}
+
+static void put_quantile(const table *w, size_t k, size_t q, size_t at) {
+  const dvbf_estimates *e = w->o->e;
+  char ending[40] = "";
+  double percent = 100 * e->quantiles[q];
+  bool whole = fabs(percent - nearbyint(percent)) < 1e-9;
+  if (w->heads) snprintf(ending, sizeof ending, whole ? "_q%02.0f" : "_q%g", percent);
+  put_cell(w, 'x', k, ending, e->x_quantiles, q * e->count * e->steps * e->n_x + at);
+}
+
+/* The columns behind the time: step t of estimate i. */
+static void put_columns(const table *w, size_t i, size_t t) {
+  const dvbf_estimates *e = w->o->e;
+  const bool samples = w->o->samples;
+  size_t row = i * e->steps + t;
+  for (size_t k = 0, at = row * e->n_x; k < e->n_x; k++, at++) {
+    put_cell(w, 'x', k, "", samples ? e->x_samples : e->x, at);
+    if (samples) continue;
+    put_cell(w, 'x', k, "_std", e->x_std, at);
+    for (size_t q = 0; q < e->n_quantiles; q++) put_quantile(w, k, q, at);
+    if (w->o->sequences) put_cell(w, 'x', k, "_true", w->truth, t * e->n_x + k);
+  }
+  for (size_t k = 0; k < e->n_u; k++) put_cell(w, 'u', k, "", e->u, row * e->n_u + k);
+  for (size_t k = 0, at = row * e->n_z; w->o->states && k < e->n_z; k++, at++) {
+    put_cell(w, 'z', k, "", samples ? e->z : e->z_mean, at);
+    if (!samples) put_cell(w, 'z', k, "_std", e->z_std, at);
   }
   putc('\n', w->out);
 }
@@ -361,17 +335,18 @@ static void put_row(const table *w, size_t i, size_t t) {
 static void put_rows(const table *w, size_t i) {
   const estimate_file *o = w->o;
   dvbf_origin origin = origin_of(o, i);
+  size_t steps = o->e->length && o->e->length[i] < o->e->steps ? o->e->length[i] : o->e->steps;
   if (o->sequences && !o->samples) copy_truth(o, i, w->truth);
-  for (size_t t = 0; t < steps_of(o, i); t++) {
+  for (size_t t = 0; t < steps; t++) {
     double time = time_of(o, i, t);
     fprintf(w->out, "%llu,", (unsigned long long)origin.sequence);
     put_text(w->out, origin.name);
-    fprintf(w->out, ",%s,%llu", split_of(o), (unsigned long long)origin.step + t);
+    fprintf(w->out, ",%s,%llu,", split_of(o), (unsigned long long)origin.step + t);
     if (o->data && o->data->dates)
       put_date(w->out, time, w->fraction);
-    else
-      put_number(w->out, time, 14);
-    put_row(w, i, t);
+    else if (!isnan(time))
+      fprintf(w->out, "%.14g", time);
+    put_columns(w, i, t);
   }
 }
 
@@ -393,14 +368,13 @@ static dvbf_status write_csv(const estimate_file *o, const char *path, dvbf_erro
     return status;
   }
   w.out = file.stream;
-  put_heads(w.out, o);
+  fputs("sequence,name,split,step,time", w.out);
+  w.heads = true;
+  put_columns(&w, 0, 0);
+  w.heads = false;
   for (size_t i = 0; i < o->e->count && !ferror(w.out); i++) put_rows(&w, i);
   dv_free(w.truth);
-  if (!ferror(w.out)) return dv_atomic_commit(&file, error);
-  int reason = errno;
-  dv_atomic_abandon(&file);
-  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
-                 strerror(reason));
+  return dv_atomic_commit(&file, error);
 }
 
 /* ---- Writing ---- */
