@@ -184,11 +184,6 @@ void dv_archive_use(dv_archive *a, const char *name, const char *as) {
 
 /* ---- Formats that are not read ---- */
 
-typedef struct beginning {
-  size_t offset, length;
-  const char *bytes, *sentence;
-} beginning;
-
 #define FRAMES "is a video; store its frames: numpy.savez(\"data.npz\", x=frames), [1, steps, height, width]"
 #define IMAGES "is an image; stack images as [1, steps, height, width]: numpy.savez(\"data.npz\", x=images)"
 #define PICKLE                                                                                               \
@@ -196,7 +191,11 @@ typedef struct beginning {
   "x=x)"
 #define PANDAS(read) "; convert it in Python: pandas." read ".to_csv(\"data.csv\", index=False)"
 
-static const beginning known[] = {
+/* How files of other formats begin. */
+static const struct {
+  size_t offset, length;
+  const char *bytes, *sentence;
+} known[] = {
     {0, 4, "PAR1", "is a Parquet file" PANDAS("read_parquet(FILE)")},
     {0, 6, "ARROW1", "is a Feather or Arrow file" PANDAS("read_feather(FILE)")},
     {0, 4, "FEA1", "is a Feather file" PANDAS("read_feather(FILE)")},
@@ -210,17 +209,16 @@ static const beginning known[] = {
      "is compressed by xz; unpack it: unxz FILE"},
     {0, 4, "\x28\xb5\x2f\xfd", "is compressed by zstd; unpack it: unzstd FILE"},
     {0, 2, "\x80\x02",
-     "is a pickle of Python, perhaps of PyTorch; in Python: x = torch.load(FILE) or "
-     "pickle.load(open(FILE, \"rb\")), then numpy.savez(\"data.npz\", x=x)"},
+     "is a pickle of Python, perhaps of PyTorch; in Python: x = torch.load(FILE) or pickle.load(open(FILE, "
+     "\"rb\")), then numpy.savez(\"data.npz\", x=x)"},
     {0, 2, "\x80\x03", PICKLE},
     {0, 2, "\x80\x04", PICKLE},
     {0, 2, "\x80\x05", PICKLE},
     {0, 15, "SQLite format 3",
-     "is an SQLite database; export a table: sqlite3 -header -csv FILE \"select * "
-     "from TABLE\" > data.csv"},
+     "is an SQLite database; export a table: sqlite3 -header -csv FILE \"select * from TABLE\" > data.csv"},
     {0, 4, "TDSm",
-     "is a TDMS file of LabVIEW; in Python: nptdms.TdmsFile(FILE).as_dataframe()"
-     ".to_csv(\"data.csv\", index=False)"},
+     "is a TDMS file of LabVIEW; in Python: nptdms.TdmsFile(FILE).as_dataframe().to_csv(\"data.csv\", "
+     "index=False)"},
     {0, 3, "MDF",
      "is an MDF file; in Python: asammdf.MDF(FILE).to_dataframe(raster=0.01).to_csv(\"data.csv\")"},
     {0, 7, "#ROSBAG", "is a ROS bag; write a topic as CSV: rostopic echo -b FILE -p /TOPIC > data.csv"},
@@ -228,21 +226,12 @@ static const beginning known[] = {
     {4, 4, "ftyp", FRAMES},
     {8, 4, "AVI ", FRAMES},
     {8, 4, "WAVE",
-     "is a sound; in Python: rate, x = scipy.io.wavfile.read(FILE), then numpy.savez(\"data.npz\", "
-     "x=x, fs=rate)"},
+     "is a sound; in Python: rate, x = scipy.io.wavfile.read(FILE), then numpy.savez(\"data.npz\", x=x, "
+     "fs=rate)"},
     {0, 4, "\x89PNG", IMAGES},
     {0, 3, "\xff\xd8\xff", IMAGES},
     {0, 4, "%PDF", "is a PDF document; export its table as CSV"},
 };
-
-/* By how a file begins. */
-static const char *foreign_format(const unsigned char *bytes, size_t size) {
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    const beginning *b = &known[i];
-    if (b->offset + b->length <= size && !memcmp(bytes + b->offset, b->bytes, b->length)) return b->sentence;
-  }
-  return NULL;
-}
 
 /* ---- Formats ---- */
 
@@ -253,11 +242,8 @@ enum { FORMATS = sizeof formats / sizeof *formats, TEXT = FORMATS - 1 };
 
 const char *dv_formats_listed(bool endings, char out[DVBF_FORMATS]) {
   *out = 0;
-  for (size_t i = 0; i < FORMATS; i++) {
-    size_t used = strlen(out);
-    snprintf(out + used, DVBF_FORMATS - used, "%s%s", i ? " " : "",
-             endings ? formats[i]->endings : formats[i]->name);
-  }
+  for (size_t i = 0; i < FORMATS; i++)
+    dv_append(out, DVBF_FORMATS, "%s%s", i ? " " : "", endings ? formats[i]->endings : formats[i]->name);
   return dv_text_alternatives(out, DVBF_FORMATS);
 }
 
@@ -280,10 +266,9 @@ static dvbf_status refuse_inflated(dv_archive *a, size_t megabytes, dvbf_error *
   for (size_t i = 0; i < a->count; i++) {
     dv_array *array = &a->arrays[i];
     if (array->trouble || array->unpacked <= most) continue;
-    array->trouble =
-        dv_strdup("is compressed, and unpacked it needs more than memory allows; set memory = "
-                  "MEGABYTES to what it needs, or store it uncompressed, as numpy.savez does: it is "
-                  "then read piece by piece");
+    array->trouble = dv_strdup(
+        "is compressed, and unpacked it needs more than memory allows; set memory = MEGABYTES to what it "
+        "needs, or store it uncompressed, as numpy.savez does: it is then read piece by piece");
     if (!array->trouble) return dv_fail_memory(error, "reading data");
   }
   return DVBF_OK;
@@ -323,8 +308,10 @@ static dvbf_status open_any(dv_archive **out, const char *path, int descriptor, 
   if (size == 0) return dv_fail_file(error, path, "is empty; make or copy the file again");
   size_t format = 0;
   while (format < TEXT && !formats[format]->recognises(descriptor, magic, (size_t)size)) format++;
-  const char *foreign = format == TEXT ? foreign_format(magic, (size_t)size) : NULL;
-  if (foreign) return dv_fail_file(error, path, "%s", foreign);
+  for (size_t i = 0; format == TEXT && i < sizeof known / sizeof *known; i++)
+    if (known[i].offset + known[i].length <= (size_t)size &&
+        !memcmp(magic + known[i].offset, known[i].bytes, known[i].length))
+      return dv_fail_file(error, path, "%s", known[i].sentence);
   return open_guarded(out, format, path, descriptor, how, error);
 }
 

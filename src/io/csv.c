@@ -358,7 +358,9 @@ static dvbf_status read_rows(dv_csv_table *table, dv_lines *in, dvbf_error *erro
     table->splits[i].width = c->chosen[0] + c->chosen[1] + c->chosen[2];
     table->splits[i].timed = c->time != DV_CSV_NONE;
   }
-  dv_lines_rewind(in);
+  in->begin = in->end = in->number = 0; /* from the first line on */
+  in->offset = 0;
+  in->ended = false;
   t.row = dv_calloc(c->count, sizeof *t.row);
   dvbf_status status = t.row ? DVBF_OK : dv_fail_memory(error, "reading data");
   for (size_t i = 0; i <= c->before && !status; i++) status = dv_lines_next(in, &line, error);
@@ -440,11 +442,10 @@ static void tell_times(dv_archive *a) {
   for (size_t i = 0; c->header && i < c->count && c->time == DV_CSV_NONE; i++) {
     const dv_csv_column *column = &c->column[i];
     if (column->says != DV_NAME_TIME || !column->others || column->used) continue;
-    dv_archive_note(
-        a,
-        "column %.31s holds no times that are known, as \"%s\"; written as 2024-01-31 13:00:00 it would "
-        "tell the time of the rows",
-        column->label, column->text);
+    dv_archive_note(a,
+                    "column %.31s holds no times that are known, as \"%s\"; written as 2024-01-31 13:00:00 "
+                    "it would tell the time of the rows",
+                    column->label, column->text);
     return;
   }
 }
@@ -459,8 +460,8 @@ static void tell_columns(dv_archive *a, const dv_data_settings *how) {
     if (!column->used && column->others && 2 * column->others < column->numbers &&
         column->says == DV_NAME_OTHER)
       dv_archive_note(a,
-                      "column %s is not used, as %zu of its first rows hold text; correct them, or see "
-                      "where by --outputs %s",
+                      "column %s is not used, as %zu of its first rows hold text; correct them, or see where "
+                      "by --outputs %s",
                       name, column->others, name);
   }
   tell_times(a);
@@ -543,11 +544,10 @@ static dvbf_status compare_columns(const dv_csv_columns *a, const char *first, c
     for (size_t k = 0; a->header && b->header && k < a->chosen[role]; k++) {
       const char *one = a->column[a->choice[role][k]].label, *other = b->column[b->choice[role][k]].label;
       if (strcmp(one, other) != 0)
-        return dv_fail(
-            error, DVBF_FORMAT,
-            "%.150s: has the column %.31s where %.150s has %.31s; give all files the same columns in "
-            "one order",
-            path, other, first, one);
+        return dv_fail(error, DVBF_FORMAT,
+                       "%.150s: has the column %.31s where %.150s has %.31s; give all files the same columns "
+                       "in one order",
+                       path, other, first, one);
     }
   }
   return DVBF_OK;

@@ -98,8 +98,6 @@ typedef struct dv_lines {
   enum { DV_BYTES, DV_UTF16_LITTLE, DV_UTF16_BIG } code;
 } dv_lines;
 
-/* Begins again at the first line; the buffer stays. */
-void dv_lines_rewind(dv_lines *in);
 /* Reads more into the buffer. UTF-16 becomes UTF-8. */
 dvbf_status dv_lines_fill(dv_lines *in, dvbf_error *error);
 /* The next line that holds anything but blanks or a comment, without its end; at = NULL behind the last. */

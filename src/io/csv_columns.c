@@ -37,22 +37,13 @@ static bool begins_with(const char *name, const char *const *words, const char *
   return false;
 }
 
-static bool ends_in(const char *name, const char *const *words) {
-  size_t length = strlen(name);
-  for (; *words; words++) {
-    size_t n = strlen(*words);
-    if (length > n && !strcasecmp(name + length - n, *words)) return true;
-  }
-  return false;
-}
-
 /* Words that make a column an input in any context. */
 static bool is_input(const char *name) {
   static const char *const words[] = {"input",    "inputs",  "action",    "actions", "control",
                                       "controls", "command", "commanded", "cmd",     NULL};
-  static const char *const ends[] = {"_cmd", "_command", "_input", ".cmd", NULL};
   const char *rest;
-  return is_numbered(name, 'u') || begins_with(name, words, &rest) || ends_in(name, ends);
+  return is_numbered(name, 'u') || begins_with(name, words, &rest) ||
+         dv_text_ends_in(name, "_cmd _command _input .cmd");
 }
 
 /* Words for sequences, alone or with a word for their number: episode, traj_id. */
@@ -235,9 +226,8 @@ bool dv_csv_number(const dv_csv_columns *c, dv_cursor field, float *out) {
            (c->separator == ','
                 ? dv_decimal_grouped(field, '.', out)
                 : !memchr(field.at, '.', dv_cursor_left(&field)) && dv_decimal_grouped(field, ',', out));
-  if (!memchr(field.at, other, dv_cursor_left(&field)))
-    return dv_decimal(field, c->decimal == ',', out) || dv_decimal_grouped(field, c->decimal, out);
-  return dv_decimal_grouped(field, c->decimal, out);
+  return (!memchr(field.at, other, dv_cursor_left(&field)) && dv_decimal(field, c->decimal == ',', out)) ||
+         dv_decimal_grouped(field, c->decimal, out);
 }
 
 /* ---- Choice by settings ---- */

@@ -18,14 +18,6 @@
 
 /* ---- Encoding ---- */
 
-void dv_lines_rewind(dv_lines *in) {
-  *in = (dv_lines){.path = in->path,
-                   .descriptor = in->descriptor,
-                   .buffer = in->buffer,
-                   .room = in->room,
-                   .code = in->code};
-}
-
 /* Excel writes "Unicode text" as UTF-16, with a mark in front; some loggers leave the mark out. */
 static void recognise_code(dv_lines *in) {
   unsigned char first[4] = {0};
@@ -140,13 +132,6 @@ dv_fields dv_fields_of(dv_cursor line, char separator) {
   return (dv_fields){line, separator, true, false, false};
 }
 
-/* Passes the separator behind a field. */
-static void pass_separator(dv_fields *f) {
-  if (f->separator == ' ') dv_cursor_skip(&f->line, BLANKS);
-  f->more = dv_cursor_left(&f->line);
-  if (f->separator != ' ') dv_cursor_pass(&f->line, 1);
-}
-
 static dv_cursor quoted_field(dv_fields *f) {
   dv_cursor *line = &f->line, out = *line;
   do {
@@ -176,7 +161,9 @@ bool dv_fields_next(dv_fields *f, dv_cursor *out) {
     out->end = f->line.at;
     while (out->end > out->at && is_blank(out->end[-1])) out->end--;
   }
-  pass_separator(f);
+  if (separator == ' ') dv_cursor_skip(&f->line, BLANKS);
+  f->more = dv_cursor_left(&f->line);
+  if (separator != ' ') dv_cursor_pass(&f->line, 1);
   return true;
 }
 

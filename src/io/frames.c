@@ -14,15 +14,13 @@ enum { PIECE = 4096 }; /* numbers on the way from one place to another */
 
 /* ---- Memory ---- */
 
-dvbf_status dv_frames_allocate(dv_frames *f, size_t blocks, const size_t parts[DV_ROLE_LENGTH],
-                               dvbf_error *error) {
+dvbf_status dv_frames_allocate(dv_frames *f, size_t blocks, dvbf_error *error) {
   f->blocks = blocks;
   f->block = dv_calloc(blocks, sizeof *f->block);
   bool done = f->block;
   for (int role = 0; role < DV_ROLE_LENGTH && done; role++) {
     dv_columns *c = &f->columns[role];
     size_t arrays;
-    c->parts = parts[role];
     c->widths = dv_calloc(c->parts, sizeof *c->widths);
     c->arrays = dv_multiply(blocks, c->parts, &arrays) ? dv_calloc(arrays, sizeof(dv_array *)) : NULL;
     done = c->widths && c->arrays;
@@ -206,17 +204,6 @@ static bool all_seekable(const dv_columns *c, size_t blocks) {
 
 /* ---- Loading ---- */
 
-static dvbf_status unreadable(const dv_archive *a, const char *name, const char *remedy, dvbf_error *error) {
-  return dv_fail_file(error, a->path, "%s cannot be read; %s", name, remedy);
-}
-
-/* *out = zeroed [frames][width] */
-static dvbf_status make_room(float **out, size_t frames, size_t width, dvbf_error *error) {
-  size_t size;
-  *out = dv_multiply(frames, width, &size) ? dv_calloc(size, sizeof **out) : NULL;
-  return *out ? DVBF_OK : dv_fail_memory(error, "reading data");
-}
-
 /* Frames in memory that can be used in place, else NULL. Padding must be zero, which the caller's array need
  * not have. */
 static float *in_place(const dvbf_sequences *s, const dv_frames *f, const dv_columns *c, dv_archive *a) {
@@ -227,19 +214,24 @@ static float *in_place(const dvbf_sequences *s, const dv_frames *f, const dv_col
   return (float *)(uintptr_t)a->format->floats(a, c->arrays[0]);
 }
 
-/* u or state, copied unless they may be borrowed. */
-static dvbf_status load_beside(dvbf_sequences *s, dv_role role, float **out, const dv_frames *f,
-                               dv_archive *a, bool borrow, dvbf_error *error) {
+/* x, u or state, copied unless they may be borrowed. */
+static dvbf_status load(dvbf_sequences *s, dv_role role, const dv_frames *f, dv_archive *a, bool borrow,
+                        dvbf_error *error) {
+  static const char *const names[] = {"x", "u", "state"};
+  static const unsigned flags[] = {DVBF_BORROWED_X, DVBF_BORROWED_U, DVBF_BORROWED_STATE};
   const dv_columns *c = &f->columns[role];
+  float **const arrays[] = {&s->x, &s->u, &s->state}, **out = arrays[role];
+  size_t size;
   if (!c->width) return DVBF_OK;
   *out = borrow ? in_place(s, f, c, a) : NULL;
   if (*out) {
-    s->borrowed |= role == DV_ROLE_U ? DVBF_BORROWED_U : DVBF_BORROWED_STATE;
+    s->borrowed |= flags[role];
     return DVBF_OK;
   }
-  dvbf_status status = make_room(out, f->count, c->width, error);
-  const char *remedy = status ? NULL : read_all(a, f, c, *out);
-  return remedy ? unreadable(a, role == DV_ROLE_U ? "u" : "state", remedy, error) : status;
+  *out = dv_multiply(f->count, c->width, &size) ? dv_calloc(size, sizeof **out) : NULL;
+  if (!*out) return dv_fail_memory(error, "reading data");
+  const char *remedy = role == DV_ROLE_X ? read_x(a, f, 0, f->count, *out) : read_all(a, f, c, *out);
+  return remedy ? dv_fail_file(error, a->path, "%s cannot be read; %s", names[role], remedy) : DVBF_OK;
 }
 
 /* Inputs that continue beyond the outputs: u [.., steps + more, columns] for x [.., steps, columns]. Steps of
@@ -282,24 +274,18 @@ static dvbf_status load_plan(dvbf_sequences *s, dv_frames *f, dv_archive *a, siz
   s->gaps = true;
   s->steps = f->block[0].steps = steps;
   f->count = s->count * steps;
-  return load_beside(s, DV_ROLE_U, &s->u, f, a, true, error);
+  return load(s, DV_ROLE_U, f, a, true, error);
 }
 
 static dvbf_status load_x(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
                           bool borrow, dvbf_error *error) {
   const dv_columns *x = &f->columns[DV_ROLE_X], *mask = &f->columns[DV_ROLE_MASK];
   double needed = (double)f->count * (double)x->width * sizeof(float);
-  s->x = !borrow || mask->width || f->marked ? NULL : in_place(s, f, x, a);
-  if (s->x) {
-    s->borrowed |= DVBF_BORROWED_X;
-    return DVBF_OK;
-  }
-  if (borrow && needed > (double)how->memory * 1048576 && all_seekable(x, f->blocks) &&
-      all_seekable(mask, f->blocks))
+  bool plain = borrow && !mask->width && !f->marked;
+  if (borrow && needed > (double)how->memory * 1048576 && !(plain && in_place(s, f, x, a)) &&
+      all_seekable(x, f->blocks) && all_seekable(mask, f->blocks))
     return make_source(s, f, a, (size_t)how->memory, error);
-  dvbf_status status = make_room(&s->x, f->count, x->width, error);
-  const char *remedy = status ? NULL : read_x(a, f, 0, f->count, s->x);
-  return remedy ? unreadable(a, "x", remedy, error) : status;
+  return load(s, DV_ROLE_X, f, a, plain, error);
 }
 
 dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
@@ -309,8 +295,8 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
   s->n_u = f->columns[DV_ROLE_U].width;
   s->n_s = f->columns[DV_ROLE_STATE].width;
   s->gaps = f->columns[DV_ROLE_MASK].width || f->marked || !strcmp(how->missing, "nan");
-  dvbf_status status = planned ? DVBF_OK : load_beside(s, DV_ROLE_U, &s->u, f, a, true, error);
-  if (!status) status = load_beside(s, DV_ROLE_STATE, &s->state, f, a, !planned, error);
+  dvbf_status status = planned ? DVBF_OK : load(s, DV_ROLE_U, f, a, true, error);
+  if (!status) status = load(s, DV_ROLE_STATE, f, a, !planned, error);
   if (!status) status = load_x(s, f, a, how, !planned, error);
   return !status && planned ? load_plan(s, f, a, planned, error) : status;
 }

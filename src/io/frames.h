@@ -29,9 +29,8 @@ typedef struct dv_frames {
   float mark;
 } dv_frames;
 
-/* Allocates `blocks` blocks and the parts of their columns. */
-dvbf_status dv_frames_allocate(dv_frames *f, size_t blocks, const size_t parts[DV_ROLE_LENGTH],
-                               dvbf_error *error);
+/* Allocates `blocks` blocks and the parts of their columns, whose numbers are set. */
+dvbf_status dv_frames_allocate(dv_frames *f, size_t blocks, dvbf_error *error);
 void dv_frames_free(dv_frames *f);
 
 /* Fills x, u and state of *s, whose other fields are set. If x needs more than how->memory megabytes and its

@@ -7,9 +7,5 @@
 /* HDF5 is not thread-safe, so only one thread uses it at a time. It prints its failures unless that is
  * switched off; the caller's choice is restored afterwards. After a damaged file it would also complain when
  * the process ends, so its exit handler is switched off too, unless the program used HDF5 before us. */
-typedef struct dv_hdf5_printing {
-  H5E_auto2_t function;
-  void *data;
-} dv_hdf5_printing;
-dv_hdf5_printing dv_hdf5_enter(void);
-void dv_hdf5_leave(dv_hdf5_printing saved);
+void dv_hdf5_enter(void);
+void dv_hdf5_leave(void);

@@ -44,17 +44,19 @@ static herr_t notice(hid_t stack, void *user) {
   return 0;
 }
 
-dv_hdf5_printing dv_hdf5_enter(void) {
-  dv_hdf5_printing saved = {NULL, NULL};
+/* The caller's choice. */
+static H5E_auto2_t printing;
+static void *printing_data;
+
+void dv_hdf5_enter(void) {
   pthread_mutex_lock(&lock);
   H5dont_atexit();
-  H5Eget_auto2(H5E_DEFAULT, &saved.function, &saved.data);
+  H5Eget_auto2(H5E_DEFAULT, &printing, &printing_data);
   H5Eset_auto2(H5E_DEFAULT, notice, NULL);
-  return saved;
 }
 
-void dv_hdf5_leave(dv_hdf5_printing saved) {
-  H5Eset_auto2(H5E_DEFAULT, saved.function, saved.data);
+void dv_hdf5_leave(void) {
+  H5Eset_auto2(H5E_DEFAULT, printing, printing_data);
   pthread_mutex_unlock(&lock);
 }
 
@@ -422,7 +424,7 @@ static void close_dataset(hdf5_file *f, hid_t id) {
 static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                              double *doubles) {
   hdf5_file *f = (hdf5_file *)a;
-  dv_hdf5_printing saved = dv_hdf5_enter();
+  dv_hdf5_enter();
   hid_t id = open_dataset(f, array), space = H5Dget_space(id);
   reading r = {.id = id,
                .space = space,
@@ -433,7 +435,7 @@ static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first,
   bool done = id >= 0 && space >= 0 && read_range(&r, 0, first, n);
   if (space >= 0) H5Sclose(space);
   close_dataset(f, id);
-  dv_hdf5_leave(saved);
+  dv_hdf5_leave();
   return done ? NULL : damage;
 }
 
@@ -483,14 +485,14 @@ static dv_found read_object(hid_t id, const dv_array *array, dv_strings which, s
 static dv_found hdf5_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count,
                              size_t size, char *out) {
   hdf5_file *f = (hdf5_file *)a;
-  dv_hdf5_printing saved = dv_hdf5_enter();
+  dv_hdf5_enter();
   hid_t id = open_dataset(f, array);
   dv_found found = read_object(id, array, which, count, size, out);
   close_dataset(f, id);
   int reason = take_failure(); /* which is not the same as missing text */
   if (reason)
     a->lost = reason == ENOMEM ? dv_no_memory : "the disk fails, or the file was cut short while in use";
-  dv_hdf5_leave(saved);
+  dv_hdf5_leave();
   return found;
 }
 
@@ -498,10 +500,10 @@ static dv_found hdf5_strings(dv_archive *a, const dv_array *array, dv_strings wh
 
 static void hdf5_close(dv_archive *a) {
   hdf5_file *f = (hdf5_file *)a;
-  dv_hdf5_printing saved = dv_hdf5_enter();
+  dv_hdf5_enter();
   if (f->file >= 0) H5Fclose(f->file); /* and the objects left open in it */
   if (f->descriptor >= 0) close(f->descriptor);
-  dv_hdf5_leave(saved);
+  dv_hdf5_leave();
   dv_free(f->open);
 }
 
@@ -521,7 +523,7 @@ static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
 
 static dvbf_status hdf5_open(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error) {
   hdf5_file *f = (hdf5_file *)a;
-  dv_hdf5_printing saved = dv_hdf5_enter();
+  dv_hdf5_enter();
   take_failure();
   f->descriptor = dup(descriptor);
   f->file = dv_sandbox_enter() ? open_descriptor(f->descriptor) : H5I_INVALID_HID;
@@ -531,7 +533,7 @@ static dvbf_status hdf5_open(dv_archive *a, int descriptor, const dv_data_settin
                   : list_arrays(f, error);
   int reason = take_failure();
   if (reason) status = dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", a->path, strerror(reason));
-  dv_hdf5_leave(saved);
+  dv_hdf5_leave();
   return status;
 }
 

@@ -175,7 +175,7 @@ dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error 
                    data->valid.count ? "test" : "valid");
   dvbf_status status = dv_data_validate(data, "data to be written", error);
   if (status) return status;
-  dv_hdf5_printing saved = dv_hdf5_enter();
+  dv_hdf5_enter();
   static const char *const names[] = {"train", "valid", "test"};
   const dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test};
   hid_t file = memory_file();
@@ -183,7 +183,7 @@ dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error 
   for (size_t i = 0; done && i < 3; i++) done = write_any(file, names[i], splits[i], data);
   status = done ? store(file, path, error) : dv_fail_memory(error, "writing data");
   H5Fclose(file);
-  dv_hdf5_leave(saved);
+  dv_hdf5_leave();
   return status;
 }
 
@@ -208,12 +208,12 @@ static bool write_one(hid_t file, const dvbf_array *a) {
 
 dvbf_status dv_arrays_write_hdf5(const char *path, const dvbf_array *arrays, size_t count,
                                  dvbf_error *error) {
-  dv_hdf5_printing saved = dv_hdf5_enter();
+  dv_hdf5_enter();
   hid_t file = memory_file();
   bool done = file >= 0;
   for (size_t i = 0; i < count && done; i++) done = write_one(file, &arrays[i]);
   dvbf_status status = done ? store(file, path, error) : dv_fail_memory(error, "writing arrays");
   H5Fclose(file);
-  dv_hdf5_leave(saved);
+  dv_hdf5_leave();
   return status;
 }

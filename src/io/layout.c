@@ -218,8 +218,8 @@ static void look_at_bytes(const dv_layout *l, dv_frames *f, bool image) {
   f->numbers = l->bits || !(image || x->width >= PIXELS);
   if (bytes && !f->numbers && !image && !l->data->train.count)
     dv_archive_note(l->archive,
-                    "x holds bytes in %zu columns: they are taken as pixels and divided by 255; "
-                    "store them as another type to keep them as they are",
+                    "x holds bytes in %zu columns: they are taken as pixels and divided by 255; store them "
+                    "as another type to keep them as they are",
                     x->width);
 }
 
@@ -370,18 +370,16 @@ static dvbf_status ask_to_transpose(const dv_layout *l, const plain *p) {
 static dvbf_status check_x(const dv_layout *l, const dv_array *x) {
   dvbf_status status = dv_layout_check(l, x);
   if (status || (x->rank >= 1 && x->rank <= 5)) return status;
-  return wrong_shape(
-      l, x,
-      "[sequences, steps, columns], [sequences, steps, height, width] or, for one recording, [steps, "
-      "columns]; reshape it");
+  return wrong_shape(l, x,
+                     "[sequences, steps, columns], [sequences, steps, height, width] or, for one recording, "
+                     "[steps, columns]; reshape it");
 }
 
 /* The frames and the sequences that they form. */
 static dvbf_status lay_out(const dv_layout *l, plain *p, dv_frames *f, dvbf_sequences *s) {
   const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
-  size_t parts[DV_ROLE_LENGTH];
-  for (int role = 0; role < DV_ROLE_LENGTH; role++) parts[role] = p->groups[role].count;
-  dvbf_status status = dv_frames_allocate(f, 1, parts, l->error);
+  for (int role = 0; role < DV_ROLE_LENGTH; role++) f->columns[role].parts = p->groups[role].count;
+  dvbf_status status = dv_frames_allocate(f, 1, l->error);
   if (status) return status;
   f->block[0] = (dv_block){.count = p->lead == 2 ? x->dims[0] : 1, .steps = x->dims[p->lead - 1]};
   for (int role = 0; role < DV_ROLE_LENGTH && !status; role++)
@@ -481,16 +479,12 @@ dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all, const char 
   return DVBF_OK;
 }
 
-/* For a split that is stored as one. */
-static dvbf_status without_outliers(const dv_layout *l, dvbf_sequences *split, const char *prefix) {
-  if (!split->count) return DVBF_OK;
-  return dv_data_without_outliers(l->data, split, &split, 1, prefix, l->how->outliers, l->error);
-}
-
 dvbf_status dv_layout_complete(const dv_layout *l) {
+  static const char *const prefixes[] = {"train/", "valid/", "test/"};
   dvbf_data *data = l->data;
+  dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test};
   dv_data_settings how = *l->how;
-  bool own = true; /* splits of their own */
+  int own = 0; /* splits from here on are stored as such */
   how.test_share = 0;
   if (!data->valid.count) {
     dv_layout train = *l;
@@ -500,12 +494,12 @@ dvbf_status dv_layout_complete(const dv_layout *l) {
     dvbf_status status = dv_layout_split(&train, &all, "train/");
     data->test = test;
     if (status) return status;
-    own = false;
+    own = 2;
   }
   dvbf_status status = dv_data_validate(data, l->archive->path, l->error);
-  if (!status && own) status = without_outliers(l, &data->train, "train/");
-  if (!status && own) status = without_outliers(l, &data->valid, "valid/");
-  if (!status) status = without_outliers(l, &data->test, "test/");
+  for (int i = own; i < 3 && !status; i++)
+    if (splits[i]->count)
+      status = dv_data_without_outliers(data, splits[i], &splits[i], 1, prefixes[i], how.outliers, l->error);
   return status;
 }
 
@@ -655,26 +649,19 @@ static dvbf_status read_arrays(dv_layout *l) {
 static dvbf_status check_settings(const dv_layout *l) {
   for (int i = DV_ROLE_STATE + 1; i < DV_ROLES && l->archive->table; i++)
     if (*dv_role_text(l->how, i))
-      return dv_fail(
-          l->error, DVBF_ARGUMENT,
-          "%s = %.60s: %.200s is a CSV file, which has no arrays; an empty field marks what is missing, a "
-          "column named sequence tells sequences apart",
-          dv_role_setting(i), dv_role_text(l->how, i), l->archive->path);
+      return dv_fail(l->error, DVBF_ARGUMENT,
+                     "%s = %.60s: %.200s is a CSV file, which has no arrays; an empty field marks what is "
+                     "missing, a column named sequence tells sequences apart",
+                     dv_role_setting(i), dv_role_text(l->how, i), l->archive->path);
   return DVBF_OK;
 }
 
-/* The origin of data: files, folders or patterns or, if these are NULL, arrays. */
-typedef struct origin {
-  const char *const *paths;
-  const dvbf_array *arrays;
-  size_t count;
-} origin;
-
-static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_settings *how, dv_ranks *team,
-                             dvbf_error *error) {
+/* From files, folders or patterns or, if `paths` is NULL, from arrays. */
+static dvbf_status read_from(dvbf_data *data, const char *const *paths, const dvbf_array *arrays,
+                             size_t count, const dv_data_settings *how, dv_ranks *team, dvbf_error *error) {
   dv_layout l = {.how = how, .data = data, .team = team, .error = error};
-  dvbf_status status = from->paths ? dv_archive_open_all(&l.archive, from->paths, from->count, how, error)
-                                   : dv_archive_of(&l.archive, from->arrays, from->count, error);
+  dvbf_status status = paths ? dv_archive_open_all(&l.archive, paths, count, how, error)
+                             : dv_archive_of(&l.archive, arrays, count, error);
   if (!status) status = check_settings(&l);
   if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->files) dv_archive_transpose(l.archive);
   if (!status && !(l.taken = dv_calloc(l.archive->count + 1, sizeof *l.taken)))
@@ -702,15 +689,16 @@ static dvbf_status part_ways(dvbf_data *data, dvbf_error *error) {
   return status;
 }
 
-static dvbf_status make_data(dvbf_data **out, const origin *from, const dvbf_settings *how,
-                             dvbf_error *error) {
+static dvbf_status make_data(dvbf_data **out, const char *const *paths, const dvbf_array *arrays,
+                             size_t count, const dvbf_settings *how, dvbf_error *error) {
   dvbf_settings *defaults = NULL;
   dvbf_data *data = dv_calloc(1, sizeof *data);
   dvbf_status status = data ? DVBF_OK : dv_fail_memory(error, "reading data");
   if (!status && !how) status = dvbf_settings_new(&defaults, "data", error);
   const dv_data_settings *values = status ? NULL : dv_settings_data(how ? how : defaults, error);
   if (!status && !values) status = DVBF_ARGUMENT;
-  if (!status) status = read_from(data, from, values, how ? dv_settings_ranks(how) : NULL, error);
+  if (!status)
+    status = read_from(data, paths, arrays, count, values, how ? dv_settings_ranks(how) : NULL, error);
   if (!status) status = part_ways(data, error);
   dvbf_settings_free(defaults);
   if (status)
@@ -721,16 +709,16 @@ static dvbf_status make_data(dvbf_data **out, const origin *from, const dvbf_set
 }
 
 dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how, dvbf_error *error) {
-  return make_data(out, &(origin){.paths = &path, .count = 1}, how, error);
+  return make_data(out, &path, NULL, 1, how, error);
 }
 
 dvbf_status dvbf_data_read_files(dvbf_data **out, const char *const *paths, size_t count,
                                  const dvbf_settings *how, dvbf_error *error) {
   if (!count) return dv_fail(error, DVBF_ARGUMENT, "data: no file is named; name at least one");
-  return make_data(out, &(origin){.paths = paths, .count = count}, how, error);
+  return make_data(out, paths, NULL, count, how, error);
 }
 
 dvbf_status dvbf_data_from(dvbf_data **out, const dvbf_array *arrays, size_t count, const dvbf_settings *how,
                            dvbf_error *error) {
-  return make_data(out, &(origin){.arrays = arrays, .count = count}, how, error);
+  return make_data(out, NULL, arrays, count, how, error);
 }

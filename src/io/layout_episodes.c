@@ -196,10 +196,9 @@ static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const 
   for (size_t i = 0; i < all->count; i++) count += chosen[i];
   if (!count) return DVBF_OK;
   size_t *lengths = dv_calloc(count, sizeof *lengths);
-  size_t parts[DV_ROLE_LENGTH];
-  for (int role = 0; role < DV_ROLE_LENGTH; role++) parts[role] = roles[role].count;
+  for (int role = 0; role < DV_ROLE_LENGTH; role++) f.columns[role].parts = roles[role].count;
   dvbf_status status =
-      lengths ? dv_frames_allocate(&f, count, parts, l->error) : dv_fail_memory(l->error, "reading data");
+      lengths ? dv_frames_allocate(&f, count, l->error) : dv_fail_memory(l->error, "reading data");
   for (size_t i = 0; i < all->count && !status; i++) {
     if (!chosen[i]) continue;
     status = take_episode(l, &f, block, &all->list[i], roles);
@@ -215,11 +214,6 @@ static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const 
 }
 
 /* ---- Splits by mask/train and mask/valid ---- */
-
-/* The episode that an array belongs to. */
-static size_t episode_at(const dv_layout *l, const episodes *all, const dv_array *array) {
-  return dv_part_at(&all->list[0].array, sizeof *all->list, all->count, (size_t)(array - l->archive->arrays));
-}
 
 /* Chooses the episodes that are named. */
 static dvbf_status mark(const dv_layout *l, const dv_array *list, const episodes *all, const char *rest,
@@ -240,7 +234,8 @@ static dvbf_status mark(const dv_layout *l, const dv_array *list, const episodes
     snprintf(path, sizeof path, "%.*s%s/%s", (int)folder, first, names[k], rest);
     const dv_array *array = dv_archive_find(a, path);
     if (array)
-      chosen[episode_at(l, all, array)] = true;
+      chosen[dv_part_at(&all->list[0].array, sizeof *all->list, all->count, (size_t)(array - a->arrays))] =
+          true;
     else
       status = dv_fail_file(l->error, a->path, "%.64s names %s, which is not there; correct the list",
                             list->name, names[k]);
@@ -299,22 +294,18 @@ dvbf_status dv_layout_episodes(dv_layout *l, bool *found) {
   episodes all = {0};
   dv_keys *roles = dv_calloc(DV_ROLE_LENGTH, sizeof *roles);
   dvbf_status status = roles ? find_episodes(l, &all) : dv_fail_memory(l->error, "reading data");
-  *found = false;
   if (!status && all.arrays) {
     roles[0].count = 1; /* the array itself */
-    dv_archive_note(l->archive,
-                    "arr_0, arr_1, ... are taken as sequences; --outputs arr_0 --inputs arr_1 says that "
-                    "they are one of x and one of u");
+    dv_archive_note(l->archive, "arr_0, arr_1, ... are taken as sequences; --outputs arr_0 --inputs arr_1 "
+                                "says that they are one of x and one of u");
   }
-  for (int role = 0; role < DV_ROLE_LENGTH && !status && all.count && !all.arrays; role++) {
+  bool groups = !status && all.count && !all.arrays;
+  for (int role = 0; groups && role < DV_ROLE_LENGTH && !status && (!role || roles[0].count); role++)
     status = find_rests(l, &all.list[0], role, &roles[role]);
-    if (role == 0 && !status && !roles[0].count) break;
-  }
-  if (!status && all.count && roles[0].count) {
-    *found = true;
+  *found = !status && all.count && roles[0].count;
+  if (*found)
     status = roles[DV_ROLE_MASK].count > 1 ? dv_layout_fail(l, "an episode has more than one mask")
                                            : read_all(l, &all, roles);
-  }
   dv_free(all.list);
   dv_free(roles);
   return status;

@@ -173,20 +173,16 @@ static bool mark_ends(const dv_layout *l, size_t rows, bool *ends) {
   return any;
 }
 
-/* Marks the last row of x in each file. */
-static bool mark_files(const dv_archive *a, const dv_array *x, bool *ends) {
-  const char *path;
-  if (!a->format->piece) return false;
-  for (size_t k = 0, at = 0, own; (own = a->format->piece(a, x, k, &path)); k++) ends[(at += own) - 1] = true;
-  return true;
-}
-
 dvbf_status dv_layout_ends(const dv_layout *l, const dv_array *x, size_t **out, size_t *count) {
   size_t rows = x->dims[0];
   if (rows < 2) return DVBF_OK;
   bool *ends = dv_calloc(rows, sizeof *ends);
   if (!ends) return dv_fail_memory(l->error, "reading data");
-  bool told = mark_ends(l, rows, ends), any = mark_files(l->archive, x, ends) || told;
+  const dv_format *format = l->archive->format;
+  const char *path;
+  bool told = mark_ends(l, rows, ends), any = told || format->piece;
+  for (size_t k = 0, at = 0, own; format->piece && (own = format->piece(l->archive, x, k, &path)); k++)
+    ends[(at += own) - 1] = true; /* the last row of a file */
   size_t sequences = 0, n = 0;
   ends[rows - 1] = true;
   for (size_t i = 0; i < rows; i++) sequences += ends[i];
@@ -256,11 +252,10 @@ static dvbf_status ask_for_inputs(const dv_layout *l) {
     used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", count++ ? "," : "", name);
   }
   if (count)
-    snprintf(
-        data->question, sizeof data->question,
-        "some columns look like inputs, as they drive the others and are not driven by them; say --inputs "
-        "%.119s, or --inputs none",
-        list);
+    snprintf(data->question, sizeof data->question,
+             "some columns look like inputs, as they drive the others and are not driven by them; say "
+             "--inputs %.119s, or --inputs none",
+             list);
   dv_free(inputs);
   return status;
 }

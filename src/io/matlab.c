@@ -240,11 +240,10 @@ static dvbf_status check(const char *path, const dvbf_array *a, dvbf_error *erro
   bool named = strlen(a->name) <= LONGEST_NAME && isalpha((unsigned char)*a->name);
   for (const char *c = a->name; *c; c++) named = named && (isalnum((unsigned char)*c) || *c == '_');
   if (!named)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "%.200s: MATLAB has no variable named \"%.64s\"; a name has 1 to %d letters, digits and _, "
-        "and begins with a letter",
-        path, a->name, LONGEST_NAME);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.200s: MATLAB has no variable named \"%.64s\"; a name has 1 to %d letters, digits and "
+                   "_, and begins with a letter",
+                   path, a->name, LONGEST_NAME);
   bool fits = dv_array_bytes(a) < INT32_MAX / 2;
   for (int i = 0; i < a->rank; i++) fits = fits && a->dims[i] <= INT32_MAX;
   if (fits) return DVBF_OK;
@@ -294,39 +293,34 @@ static long begin_variable(FILE *out, uint32_t class, const shape *s, const char
   return content;
 }
 
-/* A variable of characters, in UTF-8; `room` [width] is for the caller to provide. Programs count characters
- * beyond 16 bits differently, so these become question marks. */
-static void put_text(FILE *out, const char *name, const char *from, size_t width, char *room) {
+/* A variable of characters, in UTF-8. Programs count characters beyond 16 bits differently, so these become
+ * question marks. */
+static void put_text(FILE *out, const char *name, const char *from, size_t width) {
   const char *at = from, *first = from;
   shape s = {.rank = 2, .dims = {1, 0}};
-  size_t bytes = 0;
-  for (uint32_t c; (c = dv_next_character(&at, from + width)); first = at, s.dims[1]++) {
-    bool odd = c >= 0x10000 || c == 0xFFFD;
-    size_t n = odd ? 1 : (size_t)(at - first);
-    memcpy(room + bytes, odd ? "?" : first, n);
-    bytes += n;
-  }
-  long content = begin_variable(out, CLASS_CHAR, &s, name);
-  put(out, UTF8, room, bytes);
+  while (dv_next_character(&at, from + width)) s.dims[1]++;
+  long variable = begin_variable(out, CLASS_CHAR, &s, name), content = begin(out, UTF8);
+  at = from;
+  for (uint32_t c; (c = dv_next_character(&at, from + width)); first = at)
+    if (c >= 0x10000 || c == 0xFFFD)
+      putc('?', out);
+    else
+      fwrite(first, 1, (size_t)(at - first), out);
   end(out, content);
+  end(out, variable);
 }
 
 /* A text, or a list of them as cells. Lists of lists are not needed, so their order is that of C. */
-static bool put_texts(FILE *out, const dvbf_array *a) {
+static void put_texts(FILE *out, const dvbf_array *a) {
   size_t width = dv_text_width(a);
-  char *room = dv_calloc(width + 1, 1);
   shape s = shape_of(a);
-  if (!room) return false;
   long content = a->rank > 1 ? begin_variable(out, CLASS_CELL, &s, a->name) : 0;
   for (size_t i = 0; i < dv_text_count(a); i++)
-    put_text(out, a->rank > 1 ? "" : a->name, (const char *)a->values + i * width, width, room);
+    put_text(out, a->rank > 1 ? "" : a->name, (const char *)a->values + i * width, width);
   if (a->rank > 1) end(out, content);
-  dv_free(room);
-  return true;
 }
 
-static bool put_variable(FILE *out, const dvbf_array *a) {
-  if (a->type == DVBF_TEXT) return put_texts(out, a);
+static bool put_numbers(FILE *out, const dvbf_array *a) {
   shape s = shape_of(a);
   size_t bytes = dv_array_bytes(a), size = kinds[a->type].size;
   dv_array order = {.rank = a->rank, .elements = bytes / size, .fortran = true};
@@ -357,7 +351,11 @@ dvbf_status dv_arrays_write_mat(const char *path, const dvbf_array *arrays, size
   if (status) return status;
   bool room = true;
   put_header(file.stream);
-  for (size_t i = 0; i < count && room; i++) room = put_variable(file.stream, &arrays[i]);
+  for (size_t i = 0; i < count && room; i++)
+    if (arrays[i].type == DVBF_TEXT)
+      put_texts(file.stream, &arrays[i]);
+    else
+      room = put_numbers(file.stream, &arrays[i]);
   if (room) return dv_atomic_commit(&file, error);
   dv_atomic_abandon(&file);
   return dv_fail_memory(error, "writing arrays");

@@ -109,15 +109,11 @@ static bool spawn(pid_t *child, int their_end, int window, int file) {
   return started;
 }
 
-/* Whether this thread is the only one, so that a copy of the process is whole. */
-static bool is_alone(void) {
-  struct stat tasks; /* a folder for each thread */
-  return !stat("/proc/self/task", &tasks) && tasks.st_nlink == 3;
-}
-
-/* The copy has all open files of this program and must be able to close them. */
+/* A copy of the process is whole if this thread is the only one. It has all open files of this program and
+ * must be able to close them. */
 static bool copy_self(pid_t *child, int their_end, int window, int file) {
-  if (!is_alone() || dv_close_from(INT_MAX)) return false;
+  struct stat tasks; /* a folder for each thread */
+  if (stat("/proc/self/task", &tasks) || tasks.st_nlink != 3 || dv_close_from(INT_MAX)) return false;
   *child = fork();
   if (!*child) dv_reader_become(their_end, window, file);
   return *child > 0;
@@ -186,14 +182,12 @@ static const char *lost(proxy *p) {
   else if (signal)
     snprintf(p->remedy, sizeof p->remedy,
              "the library that reads this format crashed on it (%s) in a process of its own; the file is "
-             "damaged, or "
-             "made to do harm: make or copy it again",
+             "damaged, or made to do harm: make or copy it again",
              strsignal(signal));
   else
     snprintf(p->remedy, sizeof p->remedy,
              "the process that reads it ended or gave no answer for %d seconds; the file is damaged, so make "
-             "or copy "
-             "it again",
+             "or copy it again",
              SECONDS);
   return p->remedy;
 }
@@ -226,18 +220,14 @@ static const char *hear(proxy *p, bool asked, dv_found *found) {
   return p->remedy;
 }
 
-/* Read from the file itself: wherever the process says they are, no more than bytes of the file are read. */
-static const char *read_plain(proxy *p, const dv_array *array, size_t first, size_t n, float *floats,
-                              double *doubles) {
-  dv_npy values = {.type = array->bytes ? DV_UINT8 : DV_FLOAT32, .header = array->plain};
-  return dv_npy_read(&values, dv_npy_file_bytes, &p->file, first, n, floats, doubles);
-}
-
-/* The process reads the next piece into one half of the window while this one copies the other. */
+/* Plain values are read from the file itself: wherever the process says they are, no more than bytes of the
+ * file are read. The process reads the next piece of others into one half of the window while this one copies
+ * the other. */
 static const char *proxy_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                               double *doubles) {
   proxy *p = (proxy *)a;
-  if (array->plain) return read_plain(p, array, first, n, floats, doubles);
+  const dv_npy values = {.type = array->bytes ? DV_UINT8 : DV_FLOAT32, .header = array->plain};
+  if (array->plain) return dv_npy_read(&values, dv_npy_file_bytes, &p->file, first, n, floats, doubles);
   size_t size = floats ? sizeof *floats : sizeof *doubles, piece = DV_HALF / size;
   unsigned char *out = floats ? (unsigned char *)floats : (unsigned char *)doubles;
   dv_reader_request r = {.array = array->place, .first = first, .count = n < piece ? n : piece, .size = size};

@@ -32,9 +32,6 @@ _Noreturn void dv_reader_become(int socket, int window, int file);
 /* Closes all descriptors from `first` on; not 0: the system cannot. */
 int dv_close_from(int first);
 
-/* The limits of a process that reads. `bytes` is the address space. */
-bool dv_lock_down(size_t bytes);
-
 /* Tests define this to see what can be done inside; nothing else does. */
 extern void dv_reader_probe(void) __attribute__((weak));
 

@@ -1,7 +1,7 @@
 /* The sandboxed process (sandbox.h): a copy of the program, or a new one that reads before main; it opens the
- * file, gives up all rights (dv_lock_down) and answers requests. The seccomp filter allows reading what is
- * open, its own memory, answering and ending; other calls fail with EPERM. It is a short BPF program by hand
- * instead of a dependency on libseccomp. */
+ * file, gives up all rights (dv_sandbox_enter) and answers requests. The seccomp filter allows reading what
+ * is open, its own memory, answering and ending; other calls fail with EPERM. It is a short BPF program by
+ * hand instead of a dependency on libseccomp. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "io/sandbox.h"
@@ -43,131 +43,6 @@ bool dv_receive(int from, void *message, size_t size, int seconds) {
     size -= (size_t)got;
   }
   return true;
-}
-
-/* ---- Serving ---- */
-
-static struct {
-  bool reads; /* this process is one */
-  bool locked;
-  size_t bytes;
-} self;
-
-bool dv_sandbox_enter(void) {
-  if (!self.reads) return true;
-  if (self.locked) return true;
-  self.locked = dv_lock_down(self.bytes);
-  if (self.locked && dv_reader_probe) dv_reader_probe();
-  return self.locked;
-}
-
-static bool describe_all(const dv_archive *a) {
-  for (size_t i = 0; i < a->count; i++) {
-    const dv_array *from = &a->arrays[i];
-    dv_reader_array to = {.rank = from->rank,
-                          .unpacked = from->unpacked,
-                          .plain = from->plain,
-                          .real = from->real,
-                          .bytes = from->bytes,
-                          .text = from->text,
-                          .seekable = from->seekable};
-    snprintf(to.name, sizeof to.name, "%s", from->name);
-    snprintf(to.trouble, sizeof to.trouble, "%s", from->trouble ? from->trouble : "");
-    memcpy(to.dims, from->dims, sizeof to.dims);
-    if (!dv_send(DV_READER_SOCKET, &to, sizeof to)) return false;
-  }
-  return true;
-}
-
-static void answer(dv_archive *a, const dv_reader_request *r, void *window, dv_reader_answer *out) {
-  const dv_array *array = &a->arrays[r->array];
-  const char *remedy = NULL;
-  if (!r->size || r->count > DV_HALF / r->size) return;
-  if (r->strings)
-    out->found = (uint8_t)dv_array_strings(a, array, r->which, r->count, r->size, window);
-  else if (r->size == sizeof(float))
-    remedy = dv_array_read(a, array, r->first, r->count, window, NULL);
-  else
-    remedy = dv_array_read(a, array, r->first, r->count, NULL, window);
-  if (a->lost) remedy = a->lost;
-  out->lost = a->lost != NULL;
-  out->done = !remedy;
-  snprintf(out->remedy, sizeof out->remedy, "%s", remedy ? remedy : "");
-}
-
-static void serve(dv_archive *a, void *window) {
-  dv_reader_request request;
-  while (dv_receive(DV_READER_SOCKET, &request, sizeof request, 0) && request.array < a->count) {
-    dv_reader_answer to = {0};
-    answer(a, &request, (char *)window + (request.second ? DV_HALF : 0), &to);
-    if (!dv_send(DV_READER_SOCKET, &to, sizeof to)) return;
-  }
-}
-
-/* The limit includes inherited memory: libraries and, in a copy, that of the program. */
-static size_t address_space(void) {
-  char text[32] = "";
-  int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  ssize_t size = read(file, text, sizeof text - 1);
-  close(file);
-  return size > 0 ? strtoull(text, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
-}
-
-static void run(void) {
-  dv_reader_order order;
-  dv_reader_greeting greeting = {0};
-  dvbf_error error = {.message = ""};
-  dv_archive *a = NULL;
-  void *window = mmap(NULL, DV_WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, DV_READER_WINDOW, 0);
-  if (window == MAP_FAILED || !dv_receive(DV_READER_SOCKET, &order, sizeof order, 0)) return;
-  if (!dv_send(DV_READER_SOCKET, "", 1)) return; /* it is there, and the file comes next */
-  self.reads = true;
-  self.bytes = order.bytes + address_space();
-  order.path[sizeof order.path - 1] = 0;
-  greeting.status = (int32_t)dv_format_open(&a, order.format, order.path, DV_READER_FILE, NULL, &error);
-  greeting.locked = dv_sandbox_enter(); /* also if it was refused before */
-  greeting.count = greeting.status ? 0 : a->count;
-  memcpy(greeting.message, error.message, sizeof greeting.message);
-  if (dv_send(DV_READER_SOCKET, &greeting, sizeof greeting) && !greeting.status && greeting.locked &&
-      describe_all(a))
-    serve(a, window);
-}
-
-/* Whether `descriptor`, which is above those of a process that reads, became `wanted`. */
-static bool becomes(int descriptor, int wanted) {
-  return dup2(descriptor, wanted) == wanted;
-}
-
-void dv_reader_become(int socket, int window, int file) {
-  const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGINT, SIGHUP};
-  sigset_t none;
-  int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) signal(crashes[i], SIG_DFL);
-  sigemptyset(&none);
-  if (!setpgid(0, 0) && !sigprocmask(SIG_SETMASK, &none, NULL) && becomes(nothing, 0) &&
-      becomes(nothing, 1) && becomes(nothing, 2) && becomes(socket, DV_READER_SOCKET) &&
-      becomes(window, DV_READER_WINDOW) && becomes(file, DV_READER_FILE) &&
-      !dv_close_from(DV_READER_FILE + 1))
-    run();
-  _exit(0);
-}
-
-int dv_close_from(int first) {
-#ifdef SYS_close_range
-  return (int)syscall(SYS_close_range, (unsigned)first, ~0U, 0);
-#else
-  return -1;
-#endif
-}
-
-/* Closes all inherited files, which are not needed and must not be within reach. */
-__attribute__((constructor)) static void read_if_asked(void) {
-  if (!dv_sandbox_possible() || !secure_getenv(DV_READER)) return;
-  dv_close_from(DV_READER_FILE + 1);
-  unsetenv(DV_READER);
-  run();
-  _exit(0);
 }
 
 /* ---- System calls ---- */
@@ -256,6 +131,125 @@ static bool limit(int what, rlim_t most) {
   return !setrlimit(what, &(struct rlimit){most, most});
 }
 
-bool dv_lock_down(size_t bytes) {
+/* The limits of a process that reads. `bytes` is the address space. */
+static bool lock_down(size_t bytes) {
   return limit(RLIMIT_AS, bytes) && limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, 0) && filter_calls();
+}
+
+/* ---- Serving ---- */
+
+static struct {
+  bool reads; /* this process is one */
+  bool locked;
+  size_t bytes;
+} self;
+
+bool dv_sandbox_enter(void) {
+  if (!self.reads || self.locked) return true;
+  self.locked = lock_down(self.bytes);
+  if (self.locked && dv_reader_probe) dv_reader_probe();
+  return self.locked;
+}
+
+static bool describe_all(const dv_archive *a) {
+  for (size_t i = 0; i < a->count; i++) {
+    const dv_array *from = &a->arrays[i];
+    dv_reader_array to = {.rank = from->rank,
+                          .unpacked = from->unpacked,
+                          .plain = from->plain,
+                          .real = from->real,
+                          .bytes = from->bytes,
+                          .text = from->text,
+                          .seekable = from->seekable};
+    snprintf(to.name, sizeof to.name, "%s", from->name);
+    snprintf(to.trouble, sizeof to.trouble, "%s", from->trouble ? from->trouble : "");
+    memcpy(to.dims, from->dims, sizeof to.dims);
+    if (!dv_send(DV_READER_SOCKET, &to, sizeof to)) return false;
+  }
+  return true;
+}
+
+static void answer(dv_archive *a, const dv_reader_request *r, void *window, dv_reader_answer *out) {
+  const dv_array *array = &a->arrays[r->array];
+  const char *remedy = NULL;
+  if (!r->size || r->count > DV_HALF / r->size) return;
+  if (r->strings)
+    out->found = (uint8_t)dv_array_strings(a, array, r->which, r->count, r->size, window);
+  else if (r->size == sizeof(float))
+    remedy = dv_array_read(a, array, r->first, r->count, window, NULL);
+  else
+    remedy = dv_array_read(a, array, r->first, r->count, NULL, window);
+  if (a->lost) remedy = a->lost;
+  out->lost = a->lost != NULL;
+  out->done = !remedy;
+  snprintf(out->remedy, sizeof out->remedy, "%s", remedy ? remedy : "");
+}
+
+static void serve(dv_archive *a, void *window) {
+  dv_reader_request request;
+  while (dv_receive(DV_READER_SOCKET, &request, sizeof request, 0) && request.array < a->count) {
+    dv_reader_answer to = {0};
+    answer(a, &request, (char *)window + (request.second ? DV_HALF : 0), &to);
+    if (!dv_send(DV_READER_SOCKET, &to, sizeof to)) return;
+  }
+}
+
+/* The limit includes inherited memory: libraries and, in a copy, that of the program. */
+static size_t address_space(void) {
+  char text[32] = "";
+  int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  ssize_t size = read(file, text, sizeof text - 1);
+  close(file);
+  return size > 0 ? strtoull(text, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static void run(void) {
+  dv_reader_order order;
+  dv_reader_greeting greeting = {0};
+  dvbf_error error = {.message = ""};
+  dv_archive *a = NULL;
+  void *window = mmap(NULL, DV_WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, DV_READER_WINDOW, 0);
+  if (window == MAP_FAILED || !dv_receive(DV_READER_SOCKET, &order, sizeof order, 0)) return;
+  if (!dv_send(DV_READER_SOCKET, "", 1)) return; /* it is there, and the file comes next */
+  self.reads = true;
+  self.bytes = order.bytes + address_space();
+  order.path[sizeof order.path - 1] = 0;
+  greeting.status = (int32_t)dv_format_open(&a, order.format, order.path, DV_READER_FILE, NULL, &error);
+  greeting.locked = dv_sandbox_enter(); /* also if it was refused before */
+  greeting.count = greeting.status ? 0 : a->count;
+  memcpy(greeting.message, error.message, sizeof greeting.message);
+  if (dv_send(DV_READER_SOCKET, &greeting, sizeof greeting) && !greeting.status && greeting.locked &&
+      describe_all(a))
+    serve(a, window);
+}
+
+void dv_reader_become(int socket, int window, int file) {
+  const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGINT, SIGHUP};
+  int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int descriptors[] = {nothing, nothing, nothing, socket, window, file};
+  sigset_t none;
+  for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) signal(crashes[i], SIG_DFL);
+  sigemptyset(&none);
+  bool done = !setpgid(0, 0) && !sigprocmask(SIG_SETMASK, &none, NULL);
+  for (int i = 0; i <= DV_READER_FILE && done; i++) done = dup2(descriptors[i], i) == i;
+  if (done && !dv_close_from(DV_READER_FILE + 1)) run();
+  _exit(0);
+}
+
+int dv_close_from(int first) {
+#ifdef SYS_close_range
+  return (int)syscall(SYS_close_range, (unsigned)first, ~0U, 0);
+#else
+  return -1;
+#endif
+}
+
+/* Closes all inherited files, which are not needed and must not be within reach. */
+__attribute__((constructor)) static void read_if_asked(void) {
+  if (!dv_sandbox_possible() || !secure_getenv(DV_READER)) return;
+  dv_close_from(DV_READER_FILE + 1);
+  unsetenv(DV_READER);
+  run();
+  _exit(0);
 }

@@ -16,17 +16,11 @@
 static const size_t sizes[] = {[DVBF_FLOAT32] = 4, [DVBF_FLOAT64] = 8, [DVBF_UINT32] = 4,
                                [DVBF_INT64] = 8,   [DVBF_UINT8] = 1,   [DVBF_TEXT] = 1};
 
-/* *out = bytes of the values; false on overflow. */
-static bool count_bytes(const dvbf_array *a, size_t *out) {
-  *out = sizes[a->type];
-  for (int i = 0; i < a->rank; i++)
-    if (!dv_multiply(*out, a->dims[i], out)) return false;
-  return true;
-}
-
 size_t dv_array_bytes(const dvbf_array *a) {
-  size_t bytes = 0;
-  return count_bytes(a, &bytes) ? bytes : 0;
+  size_t bytes = sizes[a->type];
+  for (int i = 0; i < a->rank; i++)
+    if (!dv_multiply(bytes, a->dims[i], &bytes)) return SIZE_MAX;
+  return bytes;
 }
 
 uint32_t dv_next_character(const char **at, const char *end) {
@@ -40,17 +34,17 @@ uint32_t dv_next_character(const char **at, const char *end) {
 }
 
 static dvbf_status check_array(const dvbf_array *a, const char *path, dvbf_error *error) {
-  size_t bytes, types = sizeof sizes / sizeof *sizes;
+  size_t types = sizeof sizes / sizeof *sizes;
   if (!a->name || !*a->name || strlen(a->name) > 64 || strpbrk(a->name, "/\\"))
     return dv_fail(error, DVBF_ARGUMENT,
                    "%.200s: cannot hold an array named \"%.64s\"; a name has 1 to 64 characters and no slash",
                    path, a->name ? a->name : "");
   if ((size_t)a->type >= types || a->rank < (a->type == DVBF_TEXT) || a->rank > DVBF_MAX_RANK ||
-      !count_bytes(a, &bytes) || (bytes && !a->values))
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "%.200s: the array %s cannot be written; it needs a known type, values, and a rank in [0, "
-                   "%d]",
-                   path, a->name, DVBF_MAX_RANK);
+      dv_array_bytes(a) == SIZE_MAX || (dv_array_bytes(a) && !a->values))
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "%.200s: the array %s cannot be written; it needs a known type, values, and a rank in [0, %d]", path,
+        a->name, DVBF_MAX_RANK);
   return DVBF_OK;
 }
 
@@ -77,10 +71,8 @@ enum { WRITERS = sizeof writers / sizeof *writers };
 
 const char *dv_writers_listed(const char *further, char out[DVBF_FORMATS]) {
   snprintf(out, DVBF_FORMATS, "%s", further);
-  for (size_t i = 0; i < WRITERS; i++) {
-    size_t used = strlen(out);
-    snprintf(out + used, DVBF_FORMATS - used, "%s%s", used ? " " : "", writers[i].endings);
-  }
+  for (size_t i = 0; i < WRITERS; i++)
+    dv_append(out, DVBF_FORMATS, "%s%s", *out ? " " : "", writers[i].endings);
   return dv_text_alternatives(out, DVBF_FORMATS);
 }
 
@@ -105,15 +97,6 @@ dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *arrays, size_t
 
 /* ---- Reading one array ---- */
 
-/* All rows of the columns of a role. */
-static dvbf_status read_columns(float **out, size_t *count, const dv_csv_table *t, dv_role role,
-                                dvbf_error *error) {
-  const dv_csv_rows *rows = &t->splits[DV_CSV_WHOLE];
-  *count = rows->count * t->columns.chosen[role];
-  if (*count) *out = dv_csv_table_values(t, DV_CSV_WHOLE, role);
-  return *out || !*count ? DVBF_OK : dv_fail_memory(error, "reading an array");
-}
-
 dvbf_status dvbf_numbers_read(float **out, size_t *count, const char *path, const char *name,
                               dvbf_error *error) {
   dv_archive *archive = NULL;
@@ -132,16 +115,18 @@ dvbf_status dvbf_numbers_read(float **out, size_t *count, const char *path, cons
     status = values ? dv_archive_read(archive, array, 0, found, values, NULL, error)
                     : dv_fail_memory(error, "reading an array");
   }
-  for (int role = 0; !status && archive->table && role <= DV_ROLE_STATE; role++)
-    if (!strcmp(name, (const char *const[]){"x", "u", "state"}[role]))
-      status = read_columns(&values, &found, archive->table, role, error);
+  const dv_csv_table *table = status ? NULL : archive->table;
+  for (int role = 0; table && role <= DV_ROLE_STATE; role++) {
+    if (strcmp(name, (const char *const[]){"x", "u", "state"}[role]) != 0) continue;
+    found = table->splits[DV_CSV_WHOLE].count * table->columns.chosen[role];
+    if (found) values = dv_csv_table_values(table, DV_CSV_WHOLE, role);
+    if (found && !values) status = dv_fail_memory(error, "reading an array");
+  }
   dv_archive_release(archive);
   dvbf_settings_free(how);
-  if (status) {
+  if (status)
     dv_free(values);
-    return status;
-  }
-  *out = values;
-  *count = found;
-  return DVBF_OK;
+  else
+    *out = values, *count = found;
+  return status;
 }

@@ -3,7 +3,7 @@
 
 #include <dvbf/dvbf.h>
 
-/* Bytes of the values of a checked array. */
+/* Bytes of the values; SIZE_MAX: more than there can be. */
 size_t dv_array_bytes(const dvbf_array *array);
 
 /* The endings of the writers, behind `further`: ".csv, .npz or .mat". */

@@ -189,11 +189,10 @@ static void add_origins(list *l) {
 }
 
 static void add_times(list *l) {
-  static const char seconds[] = "s", dates[] = "s since 1970-01-01";
   const dvbf_estimates *e = l->o->e;
   size_t size;
   double *time = dv_multiply(e->count, e->steps, &size) ? make(l, size, sizeof *time) : NULL;
-  const char *unit = l->o->data->dates ? dates : seconds;
+  const char *unit = l->o->data->dates ? "s since 1970-01-01" : "s";
   if (!time) return;
   for (size_t k = 0; k < size; k++) time[k] = time_of(l->o, k / e->steps, k % e->steps);
   l->sample_time = l->o->data->sample_time;
@@ -355,11 +354,10 @@ static dvbf_status write_csv(const estimate_file *o, const char *path, dvbf_erro
   dv_atomic_file file;
   size_t size = o->e->steps * o->e->n_x;
   if (o->e->x_samples && !o->samples)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "%.200s: a table with a row for each step has no room for x-samples; leave them out, or write "
-        ".h5, .npz or .mat",
-        path);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.200s: a table with a row for each step has no room for x-samples; leave them out, or "
+                   "write .h5, .npz or .mat",
+                   path);
   table w = {.o = o, .truth = dv_calloc(size ? size : 1, sizeof *w.truth), .fraction = fraction_of(o)};
   dvbf_status status =
       w.truth ? dv_atomic_open(&file, path, error) : dv_fail_memory(error, "writing estimates");
