@@ -12,8 +12,7 @@
 enum { DV_RANK = 8, DV_ARRAY_NAME = 512 };
 #define DV_MAX_ELEMENTS ((size_t)1 << 40) /* more than any memory holds, but far from an overflow */
 
-#define DV_WHOLE                                                                                             \
-  SIZE_MAX /* dv_array.unpacked of one that is unpacked as a whole; dv_archive_add counts its bytes */
+#define DV_WHOLE SIZE_MAX /* dv_array.unpacked of one unpacked as a whole, until dv_archive_add counts */
 
 typedef struct dv_array {
   const char *name; /* path inside the file, as train/x */
@@ -27,11 +26,9 @@ typedef struct dv_array {
   bool fortran;        /* the file has the first index run fastest; `read` then gets all values at once */
   bool swapped;        /* the same where the file has the last two dimensions in the other order */
   size_t unpacked;     /* bytes that must be unpacked at once to read of it; 0: it is not compressed */
-  const char *trouble; /* why it cannot be used, to follow its name in a message; NULL: it can. dv_archive_add
-                          copies it */
+  const char *trouble; /* why it cannot be used, to follow its name; NULL: it can. dv_archive_add copies it */
   size_t place;        /* its number in the file's format */
-  uint64_t
-      plain;     /* where float32 (`real`) or `bytes` lie in the file as they are in memory; 0: they do not */
+  uint64_t plain;      /* where float32 (`real`) or `bytes` are as in memory; 0: nowhere */
   void *ordered; /* [elements] of `width` bytes in C order, where the file has another and they were read */
   size_t width;
 } dv_array;

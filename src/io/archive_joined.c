@@ -204,7 +204,6 @@ static bool names_of(joined *j, const piece *p, size_t count, char (*out)[32]) {
   return found == DV_FOUND;
 }
 
-/* The columns must be the same, in the same order. */
 static bool same_columns(joined *j, const piece *first, const piece *p, char sentence[SENTENCE]) {
   enum { MOST = 256 };
   char one[MOST][32], other[MOST][32];
@@ -360,16 +359,6 @@ static void joined_close(dv_archive *a) {
   pthread_mutex_destroy(&j->lock);
 }
 
-static dvbf_status join(joined *j, char *const *paths, dvbf_error *error) {
-  size_t episodes = 0;
-  dvbf_status status = DVBF_OK;
-  for (size_t i = 0; i < j->count && !status; i++) {
-    j->files[i].path = dv_strdup(paths[i]);
-    status = j->files[i].path ? add_file(j, i, &episodes, error) : dv_fail_memory(error, "reading data");
-  }
-  return status ? status : join_arrays(j, error);
-}
-
 static const dv_format joined_format = {.archive = sizeof(joined),
                                         .read = joined_read,
                                         .strings = joined_strings,
@@ -382,12 +371,18 @@ static dvbf_status join_files(dv_archive **out, char *const *paths, size_t count
   snprintf(name, sizeof name, "%.400s and %zu further file%s", paths[0], count - 1, count == 2 ? "" : "s");
   joined *j = (joined *)dv_archive_new(&joined_format, name);
   if (!j) return dv_fail_memory(error, "reading data");
+  size_t episodes = 0;
   j->how = *how;
   j->base.files = count;
   pthread_mutex_init(&j->lock, NULL);
   j->count = count;
   j->files = dv_calloc(count, sizeof *j->files);
-  dvbf_status status = j->files ? join(j, paths, error) : dv_fail_memory(error, "reading data");
+  dvbf_status status = j->files ? DVBF_OK : dv_fail_memory(error, "reading data");
+  for (size_t i = 0; i < count && !status; i++) {
+    j->files[i].path = dv_strdup(paths[i]);
+    status = j->files[i].path ? add_file(j, i, &episodes, error) : dv_fail_memory(error, "reading data");
+  }
+  if (!status) status = join_arrays(j, error);
   if (!status) status = dv_archive_sort(&j->base, error);
   if (status)
     dv_archive_release(&j->base);

@@ -13,7 +13,6 @@
 
 /* ---- Appending rows ---- */
 
-/* Begins a sequence, which has no rows yet. */
 static dvbf_status begin_sequence(dv_csv_rows *r, const char *name, double time, dvbf_error *error) {
   size_t *lengths = dv_grow(r->lengths, r->sequences, sizeof *lengths);
   if (lengths) r->lengths = lengths;
@@ -205,7 +204,6 @@ static dvbf_status put_on_grid(grid *g, dv_csv_rows *r, dvbf_error *error) {
 
 /* ---- Fields ---- */
 
-/* State while rows are read. */
 typedef struct table_reading {
   dv_csv_table *table;
   dv_lines *in;
@@ -248,7 +246,6 @@ static dvbf_status not_a_number(const table_reading *t, size_t column, dv_cursor
   return bad_field(t, column, field, remedy);
 }
 
-/* The time, as a number or a date. */
 static dvbf_status take_time(table_reading *t, size_t column, dv_cursor field) {
   const dv_csv_columns *c = &t->table->columns;
   bool good;

@@ -201,7 +201,6 @@ const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char out[
   return out;
 }
 
-/* Columns that are to be chosen. */
 typedef struct choosing {
   dv_csv_columns *c;
   const char *path;
@@ -430,8 +429,6 @@ dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_set
   return unclear(
       &o, "is a text file, but has no column of numbers that could be x; name the columns of x by --outputs");
 }
-
-/* ---- Notes ---- */
 
 const char *dv_csv_use(const dv_csv_columns *c, size_t column, const dv_data_settings *how) {
   static const char *const roles[] = {"output (x)", "input (u)", "true state"};

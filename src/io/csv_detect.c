@@ -211,12 +211,6 @@ static void look_at_field(const dv_csv_columns *c, dv_csv_column *column, dv_cur
   column->last = time;
 }
 
-static void look_at_line(dv_csv_columns *c, dv_cursor line) {
-  dv_fields f = dv_fields_of(line, c->separator);
-  dv_cursor field;
-  for (size_t i = 0; i < c->count && dv_fields_next(&f, &field); i++) look_at_field(c, &c->column[i], field);
-}
-
 static dvbf_status look_at(dv_csv_columns *c, const sample *s, const char *path, dvbf_error *error) {
   size_t first = find_table(s);
   c->separator = find_separator(s, first);
@@ -232,7 +226,12 @@ static dvbf_status look_at(dv_csv_columns *c, const sample *s, const char *path,
   }
   c->before = next;
   dv_csv_label(c);
-  for (size_t i = next; i < s->count; i++) look_at_line(c, line_of(s, i));
+  for (size_t i = next; i < s->count; i++) {
+    dv_fields f = dv_fields_of(line_of(s, i), c->separator);
+    dv_cursor field;
+    for (size_t k = 0; k < c->count && dv_fields_next(&f, &field); k++)
+      look_at_field(c, &c->column[k], field);
+  }
   return DVBF_OK;
 }
 

@@ -35,8 +35,6 @@ void dv_frames_free(dv_frames *f) {
   *f = (dv_frames){0};
 }
 
-/* ---- Bytes ---- */
-
 bool dv_array_is_bits(dv_archive *a, const dv_array *array) {
   float buffer[PIECE];
   size_t apart = array->elements > dv_large ? (size_t)(64 * array->elements / dv_large) * PIECE : PIECE;
@@ -209,8 +207,8 @@ static bool all_seekable(const dv_columns *c, size_t blocks) {
 static float *in_place(const dvbf_sequences *s, const dv_frames *f, const dv_columns *c, dv_archive *a) {
   bool padded = s->length && !s->start;
   if (!a->format->floats || f->blocks != 1 || c->parts != 1 || padded) return NULL;
-  if (c->arrays[0]->swapped) return NULL;
-  if (c->arrays[0]->elements != f->count * c->width) return NULL; /* controls of a step less */
+  if (c->arrays[0]->swapped || c->arrays[0]->elements != f->count * c->width)
+    return NULL; /* u is a step less */
   return (float *)(uintptr_t)a->format->floats(a, c->arrays[0]);
 }
 

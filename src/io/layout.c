@@ -223,7 +223,6 @@ static void look_at_bytes(const dv_layout *l, dv_frames *f, bool image) {
                     x->width);
 }
 
-/* The number that marks missing values. */
 static dvbf_status look_at_mark(const dv_layout *l, bool *marked, float *mark) {
   const char *text = l->how->missing;
   *marked = strcmp(text, "refuse") != 0 && !allows_nan(l);
@@ -290,7 +289,6 @@ typedef struct plain {
   int lead; /* dimensions that count frames: 1 [steps], 2 [sequences, steps] */
 } plain;
 
-/* The numbers of steps, which are whole. */
 static dvbf_status read_lengths(const dv_layout *l, plain *p) {
   const dv_array *array = p->groups[DV_ROLE_LENGTH].arrays[0], *x = p->groups[DV_ROLE_X].arrays[0];
   dvbf_status status = dv_layout_check(l, array);
@@ -448,26 +446,22 @@ static dvbf_status read_set(const dv_layout *l, int split, plain *p, dvbf_sequen
   return status;
 }
 
-/* Checks the parts, into which all was split. A message counts sequences and steps as the file does. */
-static dvbf_status check_parts(const dv_layout *l, const dvbf_sequences *all, dvbf_sequences *const *parts,
-                               size_t n_parts, const char *prefix) {
-  dvbf_status status = DVBF_OK;
-  for (size_t i = 0; i < n_parts && !status; i++)
-    status = dv_sequences_validate(parts[i], l->archive->path, prefix, l->error);
-  dvbf_status of_all = status ? dv_sequences_validate(all, l->archive->path, prefix, l->error) : DVBF_OK;
-  return of_all ? of_all : status;
-}
-
 /* Splits before values are read, so that a large file is read once, for each of its splits. */
 dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all, const char *prefix) {
   dvbf_data *data = l->data;
   dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test}, *parts[3];
   size_t n_parts = 0;
-  dvbf_status status = dv_sequences_check_sizes(all, l->archive->path, prefix, l->error);
-  if (!status) status = dv_data_split(data, all, l->how, l->archive->path, l->error);
+  const char *path = l->archive->path;
+  dvbf_status status = dv_sequences_check_sizes(all, path, prefix, l->error), of_all = DVBF_OK;
+  if (!status) status = dv_data_split(data, all, l->how, path, l->error);
   for (int i = 0; i < 3 && !status; i++)
     if (splits[i]->count) parts[n_parts++] = splits[i];
-  if (!status) status = check_parts(l, all, parts, n_parts, prefix);
+  for (size_t i = 0; i < n_parts && !status; i++) {
+    status = dv_sequences_validate(parts[i], path, prefix, l->error);
+    /* A message counts sequences and steps as the file does. */
+    if (status) of_all = dv_sequences_validate(all, path, prefix, l->error);
+    if (of_all) status = of_all;
+  }
   if (!status)
     status = dv_data_without_outliers(data, all, parts, n_parts, prefix, l->how->outliers, l->error);
   if (status) {
@@ -540,7 +534,6 @@ static dvbf_status name_columns(const dv_layout *l, dv_role role, char (**names)
   return DVBF_OK;
 }
 
-/* The rows of a split as sequences. */
 static dvbf_status take_rows(const dv_layout *l, int split, dvbf_sequences *s) {
   dv_csv_table *t = l->archive->table;
   dv_csv_rows *r = &t->splits[split];

@@ -188,7 +188,6 @@ static dvbf_status name_origins(const dv_layout *l, dvbf_sequences *s, const epi
   return DVBF_OK;
 }
 
-/* Reads the episodes whose `chosen` is true. */
 static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const bool *chosen /* [count] */,
                                  const dv_keys *roles, dvbf_sequences *s, const char *prefix) {
   dv_frames f = {0};
@@ -215,7 +214,6 @@ static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const 
 
 /* ---- Splits by mask/train and mask/valid ---- */
 
-/* Chooses the episodes that are named. */
 static dvbf_status mark(const dv_layout *l, const dv_array *list, const episodes *all, const char *rest,
                         bool *chosen) {
   dv_archive *a = l->archive;

@@ -103,16 +103,6 @@ static double scalar(const dv_layout *l, const char *name) {
   return value;
 }
 
-static void find_sample_time(const dv_layout *l) {
-  static const char *const names[] = {"sample_time", "dt", "Ts", "Delta_t", "fs", "Fs", "fps", "sample_rate"};
-  for (int i = 0; i < 8 && !(l->data->sample_time > 0); i++) {
-    double value = scalar(l, names[i]);
-    bool rate = i >= 4;
-    if (rate ? value > 1e-9 && value < 1e12 : value > 0 && value < 1e9)
-      l->data->sample_time = rate ? 1 / value : value;
-  }
-}
-
 /* An array of times [steps]: its mean step, if all steps are alike. */
 static dvbf_status find_times(const dv_layout *l) {
   static const char *const names[] = {"time", "t", "times", "timestamps", "timestamp", NULL};
@@ -146,9 +136,15 @@ static dvbf_status find_times(const dv_layout *l) {
 }
 
 dvbf_status dv_layout_time(const dv_layout *l) {
+  static const char *const names[] = {"sample_time", "dt", "Ts", "Delta_t", "fs", "Fs", "fps", "sample_rate"};
   dvbf_data *data = l->data;
   if (l->how->sample_time > 0) data->sample_time = l->how->sample_time;
-  find_sample_time(l);
+  for (int i = 0; i < 8 && !(data->sample_time > 0); i++) {
+    double value = scalar(l, names[i]);
+    bool rate = i >= 4;
+    if (rate ? value > 1e-9 && value < 1e12 : value > 0 && value < 1e9)
+      data->sample_time = rate ? 1 / value : value;
+  }
   data->dates = scalar(l, "dates") == 1;
   return find_times(l);
 }

@@ -26,8 +26,6 @@ typedef struct matlab_file {
 
 static const char damage[] = "the file is damaged, so make or copy it again";
 
-/* ---- Types ---- */
-
 static bool is_number(enum matio_classes class) {
   return class >= MAT_C_DOUBLE && class <= MAT_C_UINT64;
 }
@@ -46,7 +44,6 @@ static const char *trouble_of(const matvar_t *v) {
   return v->isComplex ? "holds complex numbers; store their parts apart" : NULL;
 }
 
-/* Types by class. */
 static const dv_number number_of[] = {
     [MAT_C_DOUBLE] = DV_FLOAT64, [MAT_C_SINGLE] = DV_FLOAT32, [MAT_C_INT8] = DV_INT8,
     [MAT_C_UINT8] = DV_UINT8,    [MAT_C_INT16] = DV_INT16,    [MAT_C_UINT16] = DV_UINT16,
@@ -128,7 +125,6 @@ static dvbf_status add(matlab_file *f, const matvar_t *v, const char *prefix, do
   return dv_archive_add(&f->base, &array, error);
 }
 
-/* The fields of a structure of one element. */
 static dvbf_status add_fields(matlab_file *f, matvar_t *v, double bytes, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   unsigned count = Mat_VarGetNumberOfFields(v);

@@ -211,18 +211,12 @@ static dvbf_status add_entries(npz_file *f, int descriptor, dvbf_error *error) {
 
 /* The file as libzip reads it; NULL: memory is short. */
 static zip_source_t *source_of(int descriptor) {
-  zip_error_t code;
   int own = dup(descriptor);
   FILE *stream = own < 0 ? NULL : fdopen(own, "rb");
-  zip_error_init(&code);
-  zip_source_t *source = stream ? zip_source_filep_create(stream, 0, -1, &code) : NULL;
-  zip_error_fini(&code);
-  if (source) return source;
-  if (stream)
-    fclose(stream);
-  else if (own >= 0)
-    close(own);
-  return NULL;
+  zip_source_t *source = stream ? zip_source_filep_create(stream, 0, -1, NULL) : NULL;
+  if (!source && stream) fclose(stream);
+  if (!stream && own >= 0) close(own);
+  return source;
 }
 
 static bool recognises(int descriptor, const unsigned char *bytes, size_t size) {

@@ -37,11 +37,8 @@ extern void dv_reader_probe(void) __attribute__((weak));
 
 /* ---- Messages ---- */
 
-enum {
-  DV_READER_SOCKET = 3,
-  DV_READER_WINDOW = 4,
-  DV_READER_FILE = 5
-};                                                     /* descriptors of the process that reads */
+/* Descriptors of the process that reads. */
+enum { DV_READER_SOCKET = 3, DV_READER_WINDOW = 4, DV_READER_FILE = 5 };
 enum { DV_WINDOW = 2 << 20, DV_HALF = DV_WINDOW / 2 }; /* bytes of memory that both see; of an answer */
 #define DV_READER "DVBF_READER"                        /* in its environment */
 

@@ -95,8 +95,6 @@ dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *arrays, size_t
   return status ? status : writers[writer_of(path)].write(path, arrays, count, error);
 }
 
-/* ---- Reading one array ---- */
-
 dvbf_status dvbf_numbers_read(float **out, size_t *count, const char *path, const char *name,
                               dvbf_error *error) {
   dv_archive *archive = NULL;

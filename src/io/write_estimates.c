@@ -167,7 +167,6 @@ static void add_truth(list *l) {
   add_x(l, "x_true", truth);
 }
 
-/* Origins of the estimates. */
 static void add_origins(list *l) {
   const dvbf_estimates *e = l->o->e;
   int64_t *sequence = make(l, e->count, sizeof *sequence), *step = make(l, e->count, sizeof *step);
@@ -230,7 +229,6 @@ static dvbf_status write_arrays(const estimate_file *o, const char *path, dvbf_e
 
 /* Spreadsheets take a text that begins with = for a formula, so such names get an apostrophe. */
 
-/* A text, in quotes if it needs them. */
 static void put_text(FILE *out, const char *text) {
   bool formula = *text && strchr("=+-@", *text), quotes = strpbrk(text, ",\"") || *text == ' ';
   if (quotes) putc('"', out);
@@ -276,8 +274,6 @@ static void put_date(FILE *out, double time, int digits) {
   fputs(text, out);
   if (digits) fprintf(out, ".%0*.0f", digits, ticks - whole * unit);
 }
-
-/* ---- Lines ---- */
 
 typedef struct table {
   const estimate_file *o;
