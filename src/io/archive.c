@@ -387,9 +387,9 @@ void dv_array_reorder(unsigned char *to, const unsigned char *from, const dv_arr
 /* Reads an array whole, as floats or doubles by `width`, and keeps it in C order. */
 static const char *load(dv_archive *a, dv_array *array, size_t width) {
   void *stored = dv_calloc(array->elements, width), *ordered = dv_calloc(array->elements, width);
-  const char *remedy = !stored || !ordered      ? dv_no_memory
-                       : width == sizeof(float) ? a->format->read(a, array, 0, array->elements, stored, NULL)
-                                                : a->format->read(a, array, 0, array->elements, NULL, stored);
+  const char *remedy = !stored || !ordered
+                           ? dv_no_memory
+                           : a->format->read(a, array, 0, array->elements, (dv_out){stored, width});
   if (!remedy) {
     dv_array_reorder(ordered, stored, array, width);
     dv_free(array->ordered);
@@ -402,17 +402,16 @@ static const char *load(dv_archive *a, dv_array *array, size_t width) {
   return remedy;
 }
 
-const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                          double *doubles) {
-  size_t width = floats ? sizeof *floats : sizeof *doubles;
+const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
   if (first > array->elements || n > array->elements - first) return "it has fewer numbers than are needed";
-  if (!array->fortran && !array->swapped) return a->format->read(a, array, first, n, floats, doubles);
+  if (!array->fortran && !array->swapped) return a->format->read(a, array, first, n, out);
   dv_array *own = &a->arrays[array - a->arrays];
-  const char *remedy = own->width < width ? load(a, own, width) : NULL;
-  if (!remedy && own->width == width)
-    memcpy(floats ? (void *)floats : (void *)doubles, (const char *)own->ordered + first * width, n * width);
+  const char *remedy = own->width < out.width ? load(a, own, out.width) : NULL;
+  if (!remedy && own->width == out.width)
+    memcpy(out.at, (const char *)own->ordered + first * out.width, n * out.width);
   else
-    for (size_t k = 0; !remedy && k < n; k++) floats[k] = (float)((const double *)own->ordered)[first + k];
+    for (size_t k = 0; !remedy && k < n; k++)
+      ((float *)out.at)[k] = (float)((const double *)own->ordered)[first + k];
   return remedy;
 }
 
@@ -435,9 +434,9 @@ void dv_archive_transpose(dv_archive *a) {
   }
 }
 
-dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                            double *doubles, dvbf_error *error) {
-  const char *remedy = dv_array_read(a, array, first, n, floats, doubles);
+dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out,
+                            dvbf_error *error) {
+  const char *remedy = dv_array_read(a, array, first, n, out);
   if (!remedy) return DVBF_OK;
   return dv_fail_file(error, a->path, "%.64s cannot be read; %s", array->name, remedy);
 }
@@ -460,15 +459,14 @@ static const dvbf_array *given_of(const dv_archive *a, const dv_array *array) {
   return &((const memory_archive *)a)->given[array->place];
 }
 
-static const char *read_memory(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                               double *doubles) {
+static const char *read_memory(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
   const dvbf_array *given = given_of(a, array);
   const unsigned char *from = given->values;
   size_t size = dv_number_size(types[given->type]);
-  if (floats && given->type == DVBF_FLOAT32)
-    memcpy(floats, from + first * size, n * size);
+  if (out.width == sizeof(float) && given->type == DVBF_FLOAT32)
+    memcpy(out.at, from + first * size, n * size);
   else
-    dv_numbers_convert(from + first * size, types[given->type], false, n, floats, doubles);
+    dv_numbers_convert(from + first * size, types[given->type], false, n, out);
   return NULL;
 }
 
@@ -555,8 +553,9 @@ static void reverse(unsigned char *bytes, size_t size) {
   }                                                                                                          \
   break
 
-void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped, size_t n, float *floats,
-                        double *doubles) {
+void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped, size_t n, dv_out out) {
+  float *floats = out.width == sizeof(float) ? out.at : NULL;
+  double *doubles = out.at;
   switch (type) {
   case DV_FLOAT16: EACH(uint16_t, from_half(v));
   case DV_FLOAT32: EACH(float, v);

@@ -40,6 +40,14 @@ const char *dv_role_text(const dv_data_settings *how, dv_role role);
 
 typedef struct dv_archive dv_archive;
 
+/* Where numbers are read to: floats or doubles, by the bytes of one. */
+typedef struct dv_out {
+  void *at;
+  size_t width;
+} dv_out;
+#define DV_FLOATS(to) ((dv_out){(to), sizeof(float)})
+#define DV_DOUBLES(to) ((dv_out){(to), sizeof(double)})
+
 /* Strings of an array: those of one of text, or the names and units of the columns of one of numbers. */
 typedef enum dv_strings { DV_STRINGS_VALUES, DV_STRINGS_NAMES, DV_STRINGS_UNITS } dv_strings;
 typedef enum dv_found { DV_FOUND_NONE, DV_FOUND, DV_FOUND_UNREADABLE } dv_found;
@@ -53,10 +61,9 @@ typedef struct dv_format {
   size_t archive; /* bytes of its archive, which begins with a dv_archive */
   /* Lists the arrays, or reads the table. A format that goes on reading duplicates the descriptor. */
   dvbf_status (*open)(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error);
-  /* Reads elements first .. first + n - 1 as they are stored into `floats` or, if that is NULL, `doubles`.
-   * Several threads may read a seekable array at once. Returns NULL or, after a failure, the remedy. */
-  const char *(*read)(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                      double *doubles);
+  /* Reads elements first .. first + n - 1 as they are stored. Several threads may read a seekable array at
+   * once. Returns NULL or, after a failure, the remedy. */
+  const char *(*read)(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out);
   /* Reads `count` strings into out [count][size]. NULL if the format has none. */
   dv_found (*strings)(dv_archive *a, const dv_array *array, dv_strings which, size_t count, size_t size,
                       char *out);
@@ -118,13 +125,12 @@ dv_found dv_array_strings(dv_archive *a, const dv_array *array, dv_strings which
                           char *out);
 /* Elements in C order; refuses those outside of the array. Only one thread may read an array that the file
  * has in another order. */
-const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                          double *doubles);
+const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out);
 /* Values in C order from those that are stored, `size` bytes each. */
 void dv_array_reorder(unsigned char *to, const unsigned char *from, const dv_array *array, size_t size);
 /* The same as dv_array_read, with a message after a failure. */
-dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                            double *doubles, dvbf_error *error);
+dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out,
+                            dvbf_error *error);
 
 /* The failure of a file: its path, a colon, and what is wrong with it. The value is DVBF_FORMAT. */
 #define dv_fail_file(error, path, ...) (dv_report_file((error), (path), __VA_ARGS__), DVBF_FORMAT)
@@ -177,7 +183,6 @@ typedef enum dv_number {
 
 size_t dv_number_size(dv_number type);
 
-/* Converts n numbers from bytes, which need no alignment, to `floats` or, if that is NULL, `doubles`. Each is
- * rounded once. `swapped`: the byte order is not the machine's. */
-void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped, size_t n, float *floats,
-                        double *doubles);
+/* Converts n numbers from bytes, which need no alignment. Each is rounded once. `swapped`: the byte order is
+ * not the machine's. */
+void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped, size_t n, dv_out out);

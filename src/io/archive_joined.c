@@ -79,17 +79,15 @@ static dvbf_status borrow(dv_archive **out, joined *j, size_t file, dvbf_error *
 
 /* ---- Reading ---- */
 
-static const char *read_piece(joined *j, const piece *p, size_t first, size_t n, float *floats,
-                              double *doubles) {
+static const char *read_piece(joined *j, const piece *p, size_t first, size_t n, dv_out out) {
   dv_archive *a = NULL;
   if (borrow(&a, j, p->file, NULL)) return "one of its files was changed or removed while in use";
-  const char *remedy = dv_array_read(a, &a->arrays[p->array], first, n, floats, doubles);
+  const char *remedy = dv_array_read(a, &a->arrays[p->array], first, n, out);
   dv_archive_release(a);
   return remedy;
 }
 
-static const char *joined_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                               double *doubles) {
+static const char *joined_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
   joined *j = (joined *)a;
   size_t row = array->dims[0] ? array->elements / array->dims[0] : 0, at = 0;
   for (size_t k = j->first[array->place]; n && k < j->first[array->place + 1]; k++) {
@@ -97,10 +95,9 @@ static const char *joined_read(dv_archive *a, const dv_array *array, size_t firs
     size_t size = p->rows * row;
     if (first < at + size) {
       size_t from = first - at, part = size - from < n ? size - from : n;
-      const char *remedy = read_piece(j, p, from, part, floats, doubles);
+      const char *remedy = read_piece(j, p, from, part, out);
       if (remedy) return remedy;
-      floats = floats ? floats + part : NULL;
-      doubles = doubles ? doubles + part : NULL;
+      out.at = (char *)out.at + part * out.width;
       first += part;
       n -= part;
     }

@@ -40,7 +40,7 @@ bool dv_array_is_bits(dv_archive *a, const dv_array *array) {
   size_t apart = array->elements > dv_large ? (size_t)(64 * array->elements / dv_large) * PIECE : PIECE;
   for (size_t k = 0; array->bytes && !array->trouble && k < array->elements; k += apart) {
     size_t n = array->elements - k < PIECE ? array->elements - k : PIECE;
-    if (dv_array_read(a, array, k, n, buffer, NULL)) return true;
+    if (dv_array_read(a, array, k, n, DV_FLOATS(buffer))) return true;
     for (size_t i = 0; i < n; i++)
       if (buffer[i] > 1) return false;
   }
@@ -51,7 +51,7 @@ bool dv_array_is_bits(dv_archive *a, const dv_array *array) {
 
 static const char *read_part(dv_archive *a, const dv_array *array, size_t row, size_t rows, size_t width,
                              bool pixels, float *out) {
-  const char *remedy = dv_array_read(a, array, row * width, rows * width, out, NULL);
+  const char *remedy = dv_array_read(a, array, row * width, rows * width, DV_FLOATS(out));
   for (size_t k = 0; pixels && array->bytes && !remedy && k < rows * width; k++) out[k] /= 255;
   return remedy;
 }
@@ -92,7 +92,7 @@ static const char *apply_mask(dv_archive *a, const dv_frames *f, size_t block, s
   const dv_array *mask = width ? c->arrays[block] : NULL;
   for (size_t k = 0; k < rows * width; k += PIECE) {
     size_t n = rows * width - k < PIECE ? rows * width - k : PIECE;
-    const char *remedy = dv_array_read(a, mask, row * width + k, n, buffer, NULL);
+    const char *remedy = dv_array_read(a, mask, row * width + k, n, DV_FLOATS(buffer));
     if (remedy) return remedy;
     for (size_t i = 0; i < n; i++)
       for (size_t j = 0; buffer[i] == 0 && j < spread; j++) x[(k + i) * spread + j] = NAN;

@@ -421,17 +421,16 @@ static void close_dataset(hdf5_file *f, hid_t id) {
   if (!f->open && id >= 0) H5Dclose(id);
 }
 
-static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                             double *doubles) {
+static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
   hdf5_file *f = (hdf5_file *)a;
   dv_hdf5_enter();
   hid_t id = open_dataset(f, array), space = H5Dget_space(id);
   reading r = {.id = id,
                .space = space,
                .array = array,
-               .type = floats ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE,
-               .out = floats ? (unsigned char *)floats : (unsigned char *)doubles,
-               .size = floats ? sizeof *floats : sizeof *doubles};
+               .type = out.width == sizeof(float) ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE,
+               .out = out.at,
+               .size = out.width};
   bool done = id >= 0 && space >= 0 && read_range(&r, 0, first, n);
   if (space >= 0) H5Sclose(space);
   close_dataset(f, id);

@@ -299,8 +299,9 @@ static dvbf_status read_lengths(const dv_layout *l, plain *p) {
   p->lengths = dv_calloc(array->elements, sizeof *p->lengths);
   p->entries = array->elements;
   dv_layout_mark_used(l, array, "lengths of sequences");
-  status = raw && p->lengths ? dv_archive_read(l->archive, array, 0, array->elements, NULL, raw, l->error)
-                             : dv_fail_memory(l->error, "reading data");
+  status = raw && p->lengths
+               ? dv_archive_read(l->archive, array, 0, array->elements, DV_DOUBLES(raw), l->error)
+               : dv_fail_memory(l->error, "reading data");
   for (size_t i = 0; i < p->entries && !status; i++) {
     if (!(raw[i] >= 1 && raw[i] <= (double)DV_MAX_ELEMENTS && raw[i] == floor(raw[i])))
       status = dv_layout_fail(

@@ -23,7 +23,7 @@ void dv_layout_mark_used(const dv_layout *l, const dv_array *array, const char *
 static double *read_vector(const dv_layout *l, const dv_array *array, size_t count, const char *as) {
   if (!array || array->trouble || array->elements != count || array->dims[0] != count) return NULL;
   double *values = dv_calloc(count, sizeof *values);
-  if (values && !dv_archive_read(l->archive, array, 0, count, NULL, values, NULL)) {
+  if (values && !dv_archive_read(l->archive, array, 0, count, DV_DOUBLES(values), NULL)) {
     dv_layout_mark_used(l, array, as);
     return values;
   }
@@ -93,9 +93,9 @@ static double scalar(const dv_layout *l, const char *name) {
   double value = NAN, other;
   size_t files = l->archive->files ? l->archive->files : 1; /* each has one */
   if (!array || array->trouble || array->elements != files || array->rank > 2) return NAN;
-  if (dv_archive_read(l->archive, array, 0, 1, NULL, &value, NULL)) return NAN;
+  if (dv_archive_read(l->archive, array, 0, 1, DV_DOUBLES(&value), NULL)) return NAN;
   for (size_t i = 1; i < files; i++)
-    if (dv_archive_read(l->archive, array, i, 1, NULL, &other, NULL) || other != value) {
+    if (dv_archive_read(l->archive, array, i, 1, DV_DOUBLES(&other), NULL) || other != value) {
       dv_archive_note(l->archive, "%.32s is not the same in all files, and is not used", array->name);
       return NAN;
     }
@@ -113,7 +113,7 @@ static dvbf_status find_times(const dv_layout *l) {
   if (!vector || l->data->sample_time > 0) return DVBF_OK;
   double *times = dv_calloc(array->elements, sizeof *times);
   if (!times) return dv_fail_memory(l->error, "reading data");
-  dvbf_status status = dv_archive_read(l->archive, array, 0, array->elements, NULL, times, l->error);
+  dvbf_status status = dv_archive_read(l->archive, array, 0, array->elements, DV_DOUBLES(times), l->error);
   const char *path;
   size_t n = l->archive->format->piece ? l->archive->format->piece(l->archive, array, 0, &path)
                                        : array->elements,

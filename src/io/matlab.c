@@ -70,11 +70,10 @@ static matvar_t *read_variable(matlab_file *f, const char *path, matvar_t **whol
 }
 
 /* All values at once. */
-static const char *matlab_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                               double *doubles) {
+static const char *matlab_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
   matvar_t *whole = NULL, *v = read_variable((matlab_file *)a, array->name, &whole);
   bool done = !first && holds(v, n);
-  if (done) dv_numbers_convert(v->data, number_of[v->class_type], false, n, floats, doubles);
+  if (done) dv_numbers_convert(v->data, number_of[v->class_type], false, n, out);
   if (whole) Mat_VarFree(whole);
   return done ? NULL : damage;
 }

@@ -184,17 +184,17 @@ void dv_npy_describe(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *fr
 /* ---- Values ---- */
 
 const char *dv_npy_read(const dv_npy *npy, dv_npy_bytes *bytes, void *from, size_t first, size_t n,
-                        float *floats, double *doubles) {
+                        dv_out out) {
   unsigned char buffer[1 << 15];
   size_t size = dv_number_size(npy->type), most = sizeof buffer / size; /* numbers of a read */
-  if (floats && npy->type == DV_FLOAT32 && !npy->swapped)
-    return bytes(from, npy->header + (uint64_t)first * size, n * size, (unsigned char *)floats);
+  if (out.width == sizeof(float) && npy->type == DV_FLOAT32 && !npy->swapped)
+    return bytes(from, npy->header + (uint64_t)first * size, n * size, out.at);
   for (size_t k = 0; k < n; k += most) {
     size_t part = n - k < most ? n - k : most, offset = (first + k) * size;
     const char *remedy = bytes(from, npy->header + (uint64_t)offset, part * size, buffer);
     if (remedy) return remedy;
-    dv_numbers_convert(buffer, npy->type, npy->swapped, part, floats ? floats + k : NULL,
-                       floats ? NULL : doubles + k);
+    dv_numbers_convert(buffer, npy->type, npy->swapped, part, out);
+    out.at = (char *)out.at + part * out.width;
   }
   return NULL;
 }
@@ -220,10 +220,9 @@ const char *dv_npy_file_bytes(void *from, uint64_t offset, size_t n, unsigned ch
   return NULL;
 }
 
-static const char *file_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                             double *doubles) {
+static const char *file_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
   npy_file *f = (npy_file *)a;
-  return dv_npy_read(&f->npy, dv_npy_file_bytes, &f->descriptor, first, n, floats, doubles);
+  return dv_npy_read(&f->npy, dv_npy_file_bytes, &f->descriptor, first, n, out);
 }
 
 static void file_close(dv_archive *a) {

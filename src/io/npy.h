@@ -19,4 +19,4 @@ dv_npy_bytes dv_npy_file_bytes;
 void dv_npy_describe(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *from, uint64_t size);
 /* As dv_archive.read. */
 const char *dv_npy_read(const dv_npy *npy, dv_npy_bytes *bytes, void *from, size_t first, size_t n,
-                        float *floats, double *doubles);
+                        dv_out out);

@@ -114,10 +114,9 @@ static const char *entry_bytes(void *from, uint64_t offset, size_t n, unsigned c
   return remedy;
 }
 
-static const char *npz_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                            double *doubles) {
+static const char *npz_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
   entry *e = &((npz_file *)a)->entries[array->place];
-  return dv_npy_read(&e->npy, entry_bytes, e, first, n, floats, doubles);
+  return dv_npy_read(&e->npy, entry_bytes, e, first, n, out);
 }
 
 static void npz_close(dv_archive *a) {

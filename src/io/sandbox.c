@@ -223,13 +223,11 @@ static const char *hear(proxy *p, bool asked, dv_found *found) {
 /* Plain values are read from the file itself: wherever the process says they are, no more than bytes of the
  * file are read. The process reads the next piece of others into one half of the window while this one copies
  * the other. */
-static const char *proxy_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                              double *doubles) {
+static const char *proxy_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
   proxy *p = (proxy *)a;
   const dv_npy values = {.type = array->bytes ? DV_UINT8 : DV_FLOAT32, .header = array->plain};
-  if (array->plain) return dv_npy_read(&values, dv_npy_file_bytes, &p->file, first, n, floats, doubles);
-  size_t size = floats ? sizeof *floats : sizeof *doubles, piece = DV_HALF / size;
-  unsigned char *out = floats ? (unsigned char *)floats : (unsigned char *)doubles;
+  if (array->plain) return dv_npy_read(&values, dv_npy_file_bytes, &p->file, first, n, out);
+  size_t size = out.width, piece = DV_HALF / size;
   dv_reader_request r = {.array = array->place, .first = first, .count = n < piece ? n : piece, .size = size};
   dv_found found;
   pthread_mutex_lock(&p->lock);
@@ -244,7 +242,7 @@ static const char *proxy_read(dv_archive *a, const dv_array *array, size_t first
     r.count = n - k - count < piece ? n - k - count : piece;
     r.second = !r.second;
     if (r.count) asked = ask(p, &r);
-    memcpy(out + k * size, from, count * size);
+    memcpy((char *)out.at + k * size, from, count * size);
     k += count;
   }
   pthread_mutex_unlock(&p->lock);

@@ -175,10 +175,9 @@ static void answer(dv_archive *a, const dv_reader_request *r, void *window, dv_r
   if (!r->size || r->count > DV_HALF / r->size) return;
   if (r->strings)
     out->found = (uint8_t)dv_array_strings(a, array, r->which, r->count, r->size, window);
-  else if (r->size == sizeof(float))
-    remedy = dv_array_read(a, array, r->first, r->count, window, NULL);
   else
-    remedy = dv_array_read(a, array, r->first, r->count, NULL, window);
+    remedy = dv_array_read(a, array, r->first, r->count,
+                           r->size == sizeof(float) ? DV_FLOATS(window) : DV_DOUBLES(window));
   if (a->lost) remedy = a->lost;
   out->lost = a->lost != NULL;
   out->done = !remedy;

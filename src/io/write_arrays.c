@@ -110,7 +110,7 @@ dvbf_status dvbf_numbers_read(float **out, size_t *count, const char *path, cons
   if (array && !status) {
     values = dv_calloc(array->elements, sizeof *values);
     found = array->elements;
-    status = values ? dv_archive_read(archive, array, 0, found, values, NULL, error)
+    status = values ? dv_archive_read(archive, array, 0, found, DV_FLOATS(values), error)
                     : dv_fail_memory(error, "reading an array");
   }
   const dv_csv_table *table = status ? NULL : archive->table;
