@@ -395,10 +395,8 @@ static const char *load(dv_archive *a, dv_array *array, size_t width) {
     dv_free(array->ordered);
     array->ordered = ordered;
     array->width = width;
-  } else {
-    dv_free(ordered);
   }
-  dv_free(stored);
+  DV_FREE(stored, remedy ? ordered : NULL);
   return remedy;
 }
 
@@ -455,12 +453,8 @@ static const dv_number types[] = {[DVBF_FLOAT32] = DV_FLOAT32,
                                   [DVBF_INT64] = DV_INT64,
                                   [DVBF_UINT8] = DV_UINT8};
 
-static const dvbf_array *given_of(const dv_archive *a, const dv_array *array) {
-  return &((const memory_archive *)a)->given[array->place];
-}
-
 static const char *read_memory(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
-  const dvbf_array *given = given_of(a, array);
+  const dvbf_array *given = &((const memory_archive *)a)->given[array->place];
   const unsigned char *from = given->values;
   size_t size = dv_number_size(types[given->type]);
   if (out.width == sizeof(float) && given->type == DVBF_FLOAT32)
@@ -471,7 +465,7 @@ static const char *read_memory(dv_archive *a, const dv_array *array, size_t firs
 }
 
 static const float *floats(dv_archive *a, const dv_array *array) {
-  const dvbf_array *given = given_of(a, array);
+  const dvbf_array *given = &((const memory_archive *)a)->given[array->place];
   return given->type == DVBF_FLOAT32 ? given->values : NULL;
 }
 
@@ -504,16 +498,12 @@ static const dv_format memory_format = {
 dvbf_status dv_archive_of(dv_archive **out, const dvbf_array *arrays, size_t count, dvbf_error *error) {
   memory_archive *m = (memory_archive *)dv_archive_new(&memory_format, "data");
   if (!m) return dv_fail_memory(error, "reading data");
+  *out = &m->base;
   m->given = dv_calloc(count, sizeof *m->given);
   dvbf_status status = m->given ? DVBF_OK : dv_fail_memory(error, "reading data");
   if (!status && count) memcpy(m->given, arrays, count * sizeof *arrays);
   for (size_t i = 0; i < count && !status; i++) status = add(&m->base, &arrays[i], i, error);
-  if (!status) status = dv_archive_sort(&m->base, error);
-  if (status)
-    dv_archive_release(&m->base);
-  else
-    *out = &m->base;
-  return status;
+  return status ? status : dv_archive_sort(&m->base, error);
 }
 
 /* ---- Numbers of files ---- */

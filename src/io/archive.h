@@ -95,7 +95,8 @@ struct dv_archive {
 __attribute__((format(printf, 2, 3))) void dv_archive_note(dv_archive *a, const char *format, ...);
 void dv_archive_use(dv_archive *a, const char *name, const char *as);
 
-/* Arrays of the caller as an archive; their values must stay as they are. */
+/* Arrays of the caller as an archive; their values must stay as they are. Release *out after a failure too.
+ */
 struct dvbf_array;
 dvbf_status dv_archive_of(dv_archive **out, const struct dvbf_array *arrays, size_t count, dvbf_error *error);
 /* Swaps steps and columns of the arrays of the highest rank: those with fewer dimensions have no columns. */
@@ -104,7 +105,7 @@ void dv_archive_transpose(dv_archive *a);
 dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_settings *how,
                             dvbf_error *error);
 /* Files, folders and patterns with * and ? as one archive: in the order given and by name within a folder or
- * pattern, with 9 before 10. */
+ * pattern, with 9 before 10. Release *out after a failure too. */
 dvbf_status dv_archive_open_all(dv_archive **out, const char *const *given, size_t count,
                                 const dv_data_settings *how, dvbf_error *error);
 dv_archive *dv_archive_keep(dv_archive *a); /* one more user */

@@ -300,8 +300,6 @@ static dvbf_status join_arrays(joined *j, dvbf_error *error) {
   return status;
 }
 
-/* ---- Notes and tables ---- */
-
 static bool is_told(const joined *j, const char *note) {
   for (size_t i = 0; i < j->base.n_notes; i++)
     if (!strcmp(j->base.notes[i], note)) return true;
@@ -369,6 +367,7 @@ static dvbf_status join_files(dv_archive **out, char *const *paths, size_t count
   joined *j = (joined *)dv_archive_new(&joined_format, name);
   if (!j) return dv_fail_memory(error, "reading data");
   size_t episodes = 0;
+  *out = &j->base;
   j->how = *how;
   j->base.files = count;
   pthread_mutex_init(&j->lock, NULL);
@@ -380,12 +379,7 @@ static dvbf_status join_files(dv_archive **out, char *const *paths, size_t count
     status = j->files[i].path ? add_file(j, i, &episodes, error) : dv_fail_memory(error, "reading data");
   }
   if (!status) status = join_arrays(j, error);
-  if (!status) status = dv_archive_sort(&j->base, error);
-  if (status)
-    dv_archive_release(&j->base);
-  else
-    *out = &j->base;
-  return status;
+  return status ? status : dv_archive_sort(&j->base, error);
 }
 
 /* ---- Listing of files ---- */
@@ -413,10 +407,6 @@ static int by_path(const void *a, const void *b) {
   return dv_compare_names(*(char *const *)a, *(char *const *)b);
 }
 
-static void sort(listing *l, size_t from) {
-  if (l->count > from) qsort((void *)(l->paths + from), l->count - from, sizeof *l->paths, by_path);
-}
-
 /* A folder may hold other things too. */
 static dvbf_status add_folder(listing *l, const char *folder, dvbf_error *error) {
   size_t from = l->count, length = strlen(folder);
@@ -432,7 +422,6 @@ static dvbf_status add_folder(listing *l, const char *folder, dvbf_error *error)
     if (n > 0 && (size_t)n < sizeof path) status = add(l, path, error);
   }
   closedir(all);
-  sort(l, from);
   if (!status && l->count == from)
     status = dv_fail(error, DVBF_IO,
                      "%.200s: is a folder without data; name a file, or a folder with files that end in %s",
@@ -442,13 +431,11 @@ static dvbf_status add_folder(listing *l, const char *folder, dvbf_error *error)
 
 static dvbf_status add_pattern(listing *l, const char *pattern, dvbf_error *error) {
   glob_t found = {0};
-  size_t from = l->count;
   dvbf_status status = DVBF_OK;
   if (glob(pattern, GLOB_NOSORT, NULL, &found))
     status = dv_fail(error, DVBF_IO, "%.200s: is no file, and no file has such a name", pattern);
   for (size_t i = 0; !status && i < found.gl_pathc; i++) status = add(l, found.gl_pathv[i], error);
   globfree(&found);
-  sort(l, from);
   return status;
 }
 
@@ -456,6 +443,7 @@ static dvbf_status list_files(listing *l, const char *const *given, size_t count
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < count && !status; i++) {
     struct stat about;
+    size_t from = l->count;
     bool there = !stat(given[i], &about);
     if (there && S_ISDIR(about.st_mode))
       status = add_folder(l, given[i], error);
@@ -463,6 +451,7 @@ static dvbf_status list_files(listing *l, const char *const *given, size_t count
       status = add_pattern(l, given[i], error);
     else
       status = add(l, given[i], error);
+    if (!status) qsort((void *)(l->paths + from), l->count - from, sizeof *l->paths, by_path);
   }
   return status;
 }

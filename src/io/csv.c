@@ -68,7 +68,6 @@ static size_t hold_values(dv_csv_rows *r, size_t first, size_t count) {
 
 /* ---- Sample time ---- */
 
-/* Sample time of all splits. */
 typedef struct timing {
   double step;    /* seconds from row to row: the median, or the mean of steps that are like it; 0: unknown */
   bool coarse;    /* most rows have the time of the row before: the clock is too coarse to tell them apart */
@@ -423,14 +422,6 @@ static void fill_gaps(dv_archive *a) {
     dv_archive_note(a, "inputs keep their value in %zu steps where they have none", held);
 }
 
-static dvbf_status look_at_time(dv_archive *a, const dv_data_settings *how, dvbf_error *error) {
-  a->table->sample_time = how->sample_time > 0 ? how->sample_time : a->table->columns.sample_time;
-  if (a->table->columns.time == DV_CSV_NONE) return DVBF_OK;
-  dvbf_status status = keep_pace(a, how, error);
-  if (!status) fill_gaps(a);
-  return status;
-}
-
 /* ---- Notes ---- */
 
 /* A column named like a time that holds something else. */
@@ -506,7 +497,10 @@ static dvbf_status csv_open(dv_archive *a, int descriptor, const dv_data_setting
   dvbf_status status = dv_csv_look(&t->columns, &in, error);
   if (!status) status = dv_csv_choose(&t->columns, a->path, how, error);
   if (!status) status = read_rows(t, &in, error);
-  if (!status) status = look_at_time(a, how, error);
+  t->sample_time = how->sample_time > 0 ? how->sample_time : t->columns.sample_time;
+  bool timed = !status && t->columns.time != DV_CSV_NONE;
+  if (timed) status = keep_pace(a, how, error);
+  if (timed && !status) fill_gaps(a);
   if (!status) tell_columns(a, how);
   if (!status) status = check_sequences(a, error);
   dv_free(in.buffer);

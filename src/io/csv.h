@@ -133,12 +133,9 @@ bool dv_decimal(dv_cursor text, bool comma, float *out);
 /* A number whose digits are grouped in threes: 1,234.5 or, with a decimal comma, 1.234,5; blanks and
  * apostrophes may group them too. `decimal` is '.' or ','. */
 bool dv_decimal_grouped(dv_cursor text, char decimal, float *out);
-/* Possible meanings of the commas and dots of a number. */
-typedef struct dv_marks {
-  bool decimal_comma, decimal_dot; /* it can be nothing but that */
-  bool comma, dot;                 /* there is one */
-} dv_marks;
-dv_marks dv_decimal_marks(dv_cursor text);
+/* Marks of a number, added up: it has a comma or a dot, which can be nothing but the decimal mark. */
+enum { DV_COMMA = 1, DV_DOT = 2, DV_DECIMAL_COMMA = 4, DV_DECIMAL_DOT = 8 };
+unsigned dv_decimal_marks(dv_cursor text);
 
 /* ---- Times ---- */
 

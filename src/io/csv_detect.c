@@ -100,22 +100,15 @@ static size_t find_table(const sample *s) {
 
 /* The decimal mark, if the other one groups digits. */
 static char find_decimal(const sample *s, size_t first, char separator) {
-  dv_marks all = {0};
+  const unsigned both = DV_DECIMAL_COMMA | DV_DECIMAL_DOT;
+  unsigned all = 0;
   for (size_t i = first; i < s->count; i++) {
     dv_fields f = dv_fields_of(line_of(s, i), separator);
     dv_cursor field;
-    while (dv_fields_next(&f, &field)) {
-      dv_marks marks = dv_decimal_marks(field);
-      all.comma |= marks.comma;
-      all.dot |= marks.dot;
-      all.decimal_comma |= marks.decimal_comma;
-      all.decimal_dot |= marks.decimal_dot;
-    }
+    while (dv_fields_next(&f, &field)) all |= dv_decimal_marks(field);
   }
-  if (!all.comma || (!all.dot && separator != ',')) return 0;
-  if (all.decimal_comma && all.decimal_dot) return 0;
-  if (separator == ',') return all.decimal_comma ? ',' : '.';
-  return all.decimal_comma ? ',' : all.decimal_dot ? '.' : 0;
+  if (!(all & DV_COMMA) || (!(all & DV_DOT) && separator != ',') || (all & both) == both) return 0;
+  return all & DV_DECIMAL_COMMA ? ',' : separator == ',' || all & DV_DECIMAL_DOT ? '.' : 0;
 }
 
 /* Whether a line holds text and no number: names of columns, or their units. */
@@ -234,8 +227,6 @@ static dvbf_status look_at(dv_csv_columns *c, const sample *s, const char *path,
   }
   return DVBF_OK;
 }
-
-/* ---- Detection ---- */
 
 /* An unknown binary file needs no message about its lines. */
 static bool is_text(const char *bytes, size_t size) {

@@ -301,29 +301,20 @@ static bool is_decimal(dv_cursor text, const char *mark) {
   return before < 1 || before > 3 || after != 3 || *text.at == '0';
 }
 
-dv_marks dv_decimal_marks(dv_cursor text) {
-  dv_marks marks = {0};
+unsigned dv_decimal_marks(dv_cursor text) {
   float value;
   dv_cursor_skip(&text, "+-");
   const char *comma = memchr(text.at, ',', dv_cursor_left(&text));
   const char *dot = memchr(text.at, '.', dv_cursor_left(&text));
-  if (!comma && !dot) return marks;
   bool plain_comma = comma && dv_decimal(text, true, &value),
        plain_dot = dot && dv_decimal(text, false, &value);
-  bool groups_of_dots = dv_decimal_grouped(text, ',', &value),
-       groups_of_commas = dv_decimal_grouped(text, '.', &value);
-  if (!plain_comma && !plain_dot && !groups_of_dots && !groups_of_commas) return marks;
-  marks.comma = comma;
-  marks.dot = dot;
-  if (comma && dot) { /* the last one is decimal */
-    marks.decimal_comma = comma > dot;
-    marks.decimal_dot = !marks.decimal_comma;
-  } else if (comma) {
-    marks.decimal_comma = plain_comma && is_decimal(text, comma);
-  } else {
-    marks.decimal_dot = plain_dot && is_decimal(text, dot);
-  }
-  return marks;
+  if ((!comma && !dot) || (!plain_comma && !plain_dot && !dv_decimal_grouped(text, ',', &value) &&
+                           !dv_decimal_grouped(text, '.', &value)))
+    return 0;
+  if (comma && dot) /* the last one is decimal */
+    return DV_COMMA | DV_DOT | (comma > dot ? DV_DECIMAL_COMMA : DV_DECIMAL_DOT);
+  if (comma) return DV_COMMA | (plain_comma && is_decimal(text, comma) ? DV_DECIMAL_COMMA : 0);
+  return DV_DOT | (plain_dot && is_decimal(text, dot) ? DV_DECIMAL_DOT : 0);
 }
 
 /* ---- Dates and times ---- */

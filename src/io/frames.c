@@ -213,8 +213,8 @@ static float *in_place(const dvbf_sequences *s, const dv_frames *f, const dv_col
 }
 
 /* x, u or state, copied unless they may be borrowed. */
-static dvbf_status load(dvbf_sequences *s, dv_role role, const dv_frames *f, dv_archive *a, bool borrow,
-                        dvbf_error *error) {
+static dvbf_status load_role(dvbf_sequences *s, dv_role role, const dv_frames *f, dv_archive *a, bool borrow,
+                             dvbf_error *error) {
   static const char *const names[] = {"x", "u", "state"};
   static const unsigned flags[] = {DVBF_BORROWED_X, DVBF_BORROWED_U, DVBF_BORROWED_STATE};
   const dv_columns *c = &f->columns[role];
@@ -272,7 +272,7 @@ static dvbf_status load_plan(dvbf_sequences *s, dv_frames *f, dv_archive *a, siz
   s->gaps = true;
   s->steps = f->block[0].steps = steps;
   f->count = s->count * steps;
-  return load(s, DV_ROLE_U, f, a, true, error);
+  return load_role(s, DV_ROLE_U, f, a, true, error);
 }
 
 static dvbf_status load_x(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
@@ -283,7 +283,7 @@ static dvbf_status load_x(dvbf_sequences *s, dv_frames *f, dv_archive *a, const 
   if (borrow && needed > (double)how->memory * 1048576 && !(plain && in_place(s, f, x, a)) &&
       all_seekable(x, f->blocks) && all_seekable(mask, f->blocks))
     return make_source(s, f, a, (size_t)how->memory, error);
-  return load(s, DV_ROLE_X, f, a, plain, error);
+  return load_role(s, DV_ROLE_X, f, a, plain, error);
 }
 
 dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
@@ -293,8 +293,8 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
   s->n_u = f->columns[DV_ROLE_U].width;
   s->n_s = f->columns[DV_ROLE_STATE].width;
   s->gaps = f->columns[DV_ROLE_MASK].width || f->marked || !strcmp(how->missing, "nan");
-  dvbf_status status = planned ? DVBF_OK : load(s, DV_ROLE_U, f, a, true, error);
-  if (!status) status = load(s, DV_ROLE_STATE, f, a, !planned, error);
+  dvbf_status status = planned ? DVBF_OK : load_role(s, DV_ROLE_U, f, a, true, error);
+  if (!status) status = load_role(s, DV_ROLE_STATE, f, a, !planned, error);
   if (!status) status = load_x(s, f, a, how, !planned, error);
   return !status && planned ? load_plan(s, f, a, planned, error) : status;
 }

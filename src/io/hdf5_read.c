@@ -388,19 +388,15 @@ static bool read_range(reading *r, int fixed, size_t first, size_t n) {
     return H5Dread(r->id, r->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, r->out) >= 0;
   size_t below = 1; /* elements of one index of dimension `fixed` */
   for (int i = fixed + 1; i < r->array->rank; i++) below *= r->array->dims[i];
-  size_t head = first % below ? below - first % below : 0;
-  if (head > n) head = n;
-  if (head) {
-    r->at[fixed] = first / below;
-    if (!read_range(r, fixed + 1, first % below, head)) return false;
-    first += head;
-    n -= head;
+  while (n) {
+    size_t row = first / below, at = first % below, rows = at ? 0 : n / below;
+    size_t part = rows ? rows * below : below - at < n ? below - at : n;
+    r->at[fixed] = row;
+    if (!(rows ? read_slab(r, fixed, row, rows) : read_range(r, fixed + 1, at, part))) return false;
+    first += part;
+    n -= part;
   }
-  size_t rows = n / below, tail = n % below;
-  if (rows && !read_slab(r, fixed, first / below, rows)) return false;
-  if (!tail) return true;
-  r->at[fixed] = first / below + rows;
-  return read_range(r, fixed + 1, 0, tail);
+  return true;
 }
 
 /* The dataset of an array, opened with a bounded cache of chunks. */

@@ -12,6 +12,7 @@
 #include "io/frames.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,8 +78,12 @@ static dvbf_status find_role(const dv_layout *l, int split, dv_role role, dv_gro
   return DVBF_OK;
 }
 
-dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char *problem) {
-  char list[200] = "", shape[96];
+dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char *format, ...) {
+  char problem[200], list[200] = "", shape[96];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(problem, sizeof problem, format, arguments);
+  va_end(arguments);
   size_t used = 0, length = strlen(prefix);
   for (size_t i = 0; i < l->archive->count && used + 40 < sizeof list; i++) {
     const dv_array *array = &l->archive->arrays[i];
@@ -197,17 +202,6 @@ static dvbf_status read_units(const dv_layout *l, const dv_columns *c, char (**o
   return DVBF_OK;
 }
 
-static dvbf_status read_all_names(const dv_layout *l, const dv_frames *f) {
-  dvbf_data *data = l->data;
-  const dv_columns *x = &f->columns[DV_ROLE_X], *u = &f->columns[DV_ROLE_U];
-  dvbf_status status = read_names(l, x, "x", false, &data->x_names);
-  if (!status) status = read_names(l, u, "u", false, &data->u_names);
-  if (!status) status = read_units(l, x, &data->x_units);
-  if (!status) status = read_units(l, u, &data->u_units);
-  if (!status) status = read_names(l, &f->columns[DV_ROLE_STATE], "state", true, &data->state_names);
-  return status;
-}
-
 /* Bytes are pixels if x is an image, or has enough columns to be one; a few columns of bytes are numbers, as
  * of counters and switches. */
 static void look_at_bytes(const dv_layout *l, dv_frames *f, bool image) {
@@ -244,7 +238,9 @@ static dvbf_status share_source(const dv_layout *l, dvbf_sequences *s) {
 dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,
                              const char *prefix) {
   const dv_block *last = &f->block[f->blocks - 1];
-  const dv_columns *x = &f->columns[DV_ROLE_X], *mask = &f->columns[DV_ROLE_MASK];
+  const dv_columns *x = &f->columns[DV_ROLE_X], *u = &f->columns[DV_ROLE_U],
+                   *mask = &f->columns[DV_ROLE_MASK];
+  dvbf_data *data = l->data;
   f->count = last->first + last->count * last->steps;
   for (dv_columns *c = f->columns; c < f->columns + DV_ROLE_LENGTH; c++)
     for (size_t k = 0; k < c->parts; k++) c->width += c->widths[k];
@@ -253,7 +249,11 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
   dvbf_status status = take_image(l, f, lead, prefix);
   look_at_bytes(l, f, x->arrays[0]->rank >= lead + 2);
   if (!status) status = look_at_mark(l, &f->marked, &f->mark);
-  if (!status) status = read_all_names(l, f);
+  if (!status) status = read_names(l, x, "x", false, &data->x_names);
+  if (!status) status = read_names(l, u, "u", false, &data->u_names);
+  if (!status) status = read_units(l, x, &data->x_units);
+  if (!status) status = read_units(l, u, &data->u_units);
+  if (!status) status = read_names(l, &f->columns[DV_ROLE_STATE], "state", true, &data->state_names);
   if (l->archive->lost) status = dv_layout_fail(l, "names and units cannot be read; %s", l->archive->lost);
   if (!status) status = dv_frames_load(s, f, l->archive, l->how, l->error);
   if (!status) dv_sequences_clear_padding(s);
@@ -413,12 +413,9 @@ static dvbf_status find_beside(const dv_layout *l, int split, plain *p) {
   for (int role = DV_ROLE_U; role < DV_ROLES; role++) {
     dvbf_status status = find_role(l, split, role, &p->groups[role]);
     if (status) return status;
-    if (!p->groups[role].count && *dv_role_text(l->how, role)) {
-      char problem[160];
-      snprintf(problem, sizeof problem, "there is no array %.60s%s, which %s names",
-               dv_role_text(l->how, role), split == WHOLE ? "" : " in every split", dv_role_setting(role));
-      return dv_layout_unclear(l, "", problem);
-    }
+    if (!p->groups[role].count && *dv_role_text(l->how, role))
+      return dv_layout_unclear(l, "", "there is no array %.60s%s, which %s names", dv_role_text(l->how, role),
+                               split == WHOLE ? "" : " in every split", dv_role_setting(role));
   }
   return DVBF_OK;
 }
@@ -591,16 +588,13 @@ static const dv_array *only_array(const dv_archive *a) {
 }
 
 static dvbf_status nothing_found(const dv_layout *l) {
-  char problem[200];
   if (*l->how->outputs)
-    snprintf(problem, sizeof problem,
-             "there is no array %.60s, which outputs names, at the root or in train, valid and test",
-             l->how->outputs);
-  else
-    snprintf(problem, sizeof problem,
-             "x is missing at the root and in train, valid and test; --outputs names the array of the "
-             "observations");
-  return dv_layout_unclear(l, "", problem);
+    return dv_layout_unclear(
+        l, "", "there is no array %.60s, which outputs names, at the root or in train, valid and test",
+        l->how->outputs);
+  return dv_layout_unclear(
+      l, "",
+      "x is missing at the root and in train, valid and test; --outputs names the array of the observations");
 }
 
 /* Bytes are pixels, unless none of them, in any split, is above 1. One rank looks for all. */

@@ -41,8 +41,9 @@ dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out);
 
 /* Refuses an array that cannot be used. */
 dvbf_status dv_layout_check(const dv_layout *l, const dv_array *array);
-/* A failure whose message begins with `problem` and lists the arrays of the file, or those below `prefix`. */
-dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char *problem);
+/* A failure whose message begins with a problem and lists the arrays of the file, or those below `prefix`. */
+dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Records an array as a part of a role in a block. Its leading dimensions must be [steps] or, if `lead` is 2,
  * [count, steps]. Its width must be the same as in the blocks before. */

@@ -128,11 +128,10 @@ static dvbf_status named_rests(const dv_layout *l, const episode *e, dv_role rol
       if (find_below(l, e, rest)) add_rest(out, rest);
     }
     if (out->count == before) {
-      char problem[160], prefix[DV_ARRAY_NAME + 1];
-      snprintf(problem, sizeof problem, "the first episode has no array %.60s, which %s names",
-               keys->names[k], dv_role_setting(role));
+      char prefix[DV_ARRAY_NAME + 1];
       snprintf(prefix, sizeof prefix, "%.*s/", (int)e->length, e->name);
-      return dv_layout_unclear(l, prefix, problem);
+      return dv_layout_unclear(l, prefix, "the first episode has no array %.60s, which %s names",
+                               keys->names[k], dv_role_setting(role));
     }
   }
   return DVBF_OK;

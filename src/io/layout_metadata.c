@@ -32,7 +32,7 @@ static double *read_vector(const dv_layout *l, const dv_array *array, size_t cou
 }
 
 /* An array next to x. */
-static const dv_array *find_beside(const dv_layout *l, const dv_array *x, const char *key) {
+static const dv_array *find_next_to(const dv_layout *l, const dv_array *x, const char *key) {
   char name[DV_ARRAY_NAME + 32];
   const char *slash = strrchr(x->name, '/');
   snprintf(name, sizeof name, "%.*s%s", slash ? (int)(slash + 1 - x->name) : 0, x->name, key);
@@ -40,7 +40,7 @@ static const dv_array *find_beside(const dv_layout *l, const dv_array *x, const 
 }
 
 static void read_names(const dv_layout *l, const dv_array *x, dvbf_sequences *s) {
-  const dv_array *array = find_beside(l, x, "sequence_name");
+  const dv_array *array = find_next_to(l, x, "sequence_name");
   if (!array || !array->text || array->rank != 1 || array->elements != s->count) return;
   char(*names)[32] = dv_calloc(s->count, sizeof *names);
   if (names &&
@@ -68,9 +68,9 @@ static bool name_by_files(const dv_archive *a, const dv_array *x, dvbf_sequences
 
 dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_array *x) {
   static const char as[] = "where sequences come from";
-  double *time = read_vector(l, find_beside(l, x, "sequence_time"), s->count, as);
-  double *step = read_vector(l, find_beside(l, x, "sequence_step"), s->count, as);
-  double *number = read_vector(l, find_beside(l, x, "sequence_number"), s->count, as);
+  double *time = read_vector(l, find_next_to(l, x, "sequence_time"), s->count, as);
+  double *step = read_vector(l, find_next_to(l, x, "sequence_step"), s->count, as);
+  double *number = read_vector(l, find_next_to(l, x, "sequence_number"), s->count, as);
   bool any = l->archive->format->piece || time || step || number;
   if (any) s->origin = dv_calloc(s->count, sizeof *s->origin);
   for (size_t i = 0; s->origin && i < s->count; i++) {

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <zip.h>
 
-enum { MOST_ENTRIES = 1 << 20 };
+enum { MOST_ENTRIES = 1 << 20, SKIPPED = 1 << 14 /* bytes at a time */ };
 
 typedef struct entry {
   struct npz_file *file;
@@ -55,10 +55,22 @@ static const char *remedy_of(zip_error_t *reason) {
   }
 }
 
+/* Reads on, into `out` or, if that is NULL, past `n` bytes. */
+static const char *read_on(entry *e, uint64_t n, unsigned char *out) {
+  unsigned char skipped[SKIPPED];
+  while (n) {
+    zip_int64_t got = zip_fread(e->open, out ? out : skipped, out || n < SKIPPED ? n : SKIPPED);
+    if (got <= 0) return remedy_of(zip_file_get_error(e->open));
+    if (out) out += got;
+    n -= (uint64_t)got;
+    e->at += (uint64_t)got;
+  }
+  return NULL;
+}
+
 /* Goes to a byte: by seeking in uncompressed entries, else by reading up to it. A first pass through all
  * values never seeks, so that the checksum can be compared at its end. */
 static const char *go_to(entry *e, uint64_t offset) {
-  unsigned char skipped[1 << 14];
   if (e->open && e->at != offset) {
     if (e->stored && !zip_fseek(e->open, (zip_int64_t)offset, SEEK_SET))
       e->at = offset;
@@ -68,40 +80,19 @@ static const char *go_to(entry *e, uint64_t offset) {
   if (!e->open) {
     e->open = zip_fopen_index(e->file->zip, e->index, 0);
     if (!e->open) return remedy_of(zip_get_error(e->file->zip));
-    if (e->stored && offset > sizeof skipped && !zip_fseek(e->open, (zip_int64_t)offset, SEEK_SET))
-      e->at = offset;
+    if (e->stored && offset > SKIPPED && !zip_fseek(e->open, (zip_int64_t)offset, SEEK_SET)) e->at = offset;
   }
-  while (e->at < offset) {
-    uint64_t left = offset - e->at;
-    zip_int64_t got = zip_fread(e->open, skipped, left < sizeof skipped ? left : sizeof skipped);
-    if (got <= 0) return remedy_of(zip_file_get_error(e->open));
-    e->at += (uint64_t)got;
-  }
-  return NULL;
-}
-
-/* Reading the last byte also reads the end behind it, where the checksum is compared. */
-static const char *finish(entry *e) {
-  unsigned char none;
-  zip_int64_t got = zip_fread(e->open, &none, 1);
-  const char *remedy = got < 0 ? remedy_of(zip_file_get_error(e->open)) : NULL;
-  if (!e->stored || remedy) close_entry(e);
-  return remedy;
+  return read_on(e, offset - e->at, NULL);
 }
 
 static const char *read_bytes(entry *e, uint64_t offset, size_t n, unsigned char *out) {
   const char *remedy = go_to(e, offset);
-  while (!remedy && n) {
-    zip_int64_t got = zip_fread(e->open, out, n);
-    if (got <= 0) {
-      remedy = remedy_of(zip_file_get_error(e->open));
-      break;
-    }
-    out += got;
-    n -= (size_t)got;
-    e->at += (uint64_t)got;
+  if (!remedy) remedy = read_on(e, n, out);
+  if (!remedy && e->at == e->size) {
+    unsigned char none; /* the checksum is compared behind the last byte */
+    if (zip_fread(e->open, &none, 1) < 0) remedy = remedy_of(zip_file_get_error(e->open));
+    if (!e->stored) close_entry(e);
   }
-  if (!remedy && e->at == e->size) remedy = finish(e);
   if (remedy) close_entry(e);
   return remedy;
 }

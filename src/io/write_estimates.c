@@ -14,7 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-/* Estimates together with their data. */
 typedef struct estimate_file {
   const dvbf_estimates *e;
   const dvbf_data *data;           /* NULL: nothing is known about them */
