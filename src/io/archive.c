@@ -536,7 +536,7 @@ static void reverse(unsigned char *bytes, size_t size) {
     word v;                                                                                                  \
     memcpy(&v, from, sizeof v);                                                                              \
     if (swapped) reverse((unsigned char *)&v, sizeof v);                                                     \
-    if (floats)                                                                                              \
+    if (single)                                                                                              \
       floats[i] = (float)(value);                                                                            \
     else                                                                                                     \
       doubles[i] = (double)(value);                                                                          \
@@ -544,7 +544,8 @@ static void reverse(unsigned char *bytes, size_t size) {
   break
 
 void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped, size_t n, dv_out out) {
-  float *floats = out.width == sizeof(float) ? out.at : NULL;
+  const bool single = out.width == sizeof(float);
+  float *floats = out.at;
   double *doubles = out.at;
   switch (type) {
   case DV_FLOAT16: EACH(uint16_t, from_half(v));
