@@ -34,44 +34,29 @@ static bool make_room(float **out, size_t a, size_t b, size_t c, size_t d) {
   return *out;
 }
 
-/* The arrays of floats. */
-enum { ARRAYS = 8 };
-static void list_arrays(dvbf_estimates *e, float **list[ARRAYS]) {
-  float **all[ARRAYS] = {&e->z,     &e->z_mean,      &e->z_std,     &e->x,
-                         &e->x_std, &e->x_quantiles, &e->x_samples, &e->u};
-  memcpy((void *)list, (void *)all, sizeof all);
-}
-
-/* Drops the arrays that belong to the caller. */
-static void let_go(dvbf_estimates *e, dvbf_estimates *callers) {
-  float **ours[ARRAYS], **theirs[ARRAYS];
-  list_arrays(e, ours);
-  list_arrays(callers, theirs);
-  for (int i = 0; i < ARRAYS; i++)
-    if (*ours[i] == *theirs[i]) *ours[i] = NULL;
+/* Frees all but the arrays of the caller; both may be NULL. */
+static void release(dvbf_estimates *e, const dvbf_estimates *callers) {
+  if (e && callers) {
+    float **ours[] = {&e->z, &e->z_mean, &e->z_std, &e->x, &e->x_std, &e->x_quantiles, &e->x_samples, &e->u};
+    const float *theirs[] = {callers->z,     callers->z_mean,      callers->z_std,     callers->x,
+                             callers->x_std, callers->x_quantiles, callers->x_samples, callers->u};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+      if (*ours[i] == theirs[i]) *ours[i] = NULL;
+  }
+  dvbf_estimates_free(e);
 }
 
 static bool allocate(dvbf_estimates *e, const dv_request *q) {
   size_t n = e->count, s = e->samples, t = e->steps;
-  bool done = make_room(&e->z, n, s, t, e->n_z) && make_room(&e->z_mean, n, t, e->n_z, 1) &&
-              make_room(&e->z_std, n, t, e->n_z, 1) && make_room(&e->x, n, t, e->n_x, 1) &&
-              make_room(&e->x_std, n, t, e->n_x, 1);
-  if (e->n_quantiles) {
-    done = done && make_room(&e->x_quantiles, e->n_quantiles, n, t, e->n_x);
-    e->quantiles = dv_calloc(e->n_quantiles, sizeof *e->quantiles);
-    done = done && e->quantiles;
-  }
-  if (q->keep_x) done = done && make_room(&e->x_samples, n, s, t, e->n_x);
-  if (e->n_u) done = done && make_room(&e->u, n, t, e->n_u, 1);
-  if (q->begin) {
-    e->begin = dv_calloc(n, sizeof *e->begin);
-    done = done && e->begin;
-  }
-  if (q->frames.length) {
-    e->length = dv_calloc(n, sizeof *e->length);
-    done = done && e->length;
-  }
-  return done;
+  return make_room(&e->z, n, s, t, e->n_z) && make_room(&e->z_mean, n, t, e->n_z, 1) &&
+         make_room(&e->z_std, n, t, e->n_z, 1) && make_room(&e->x, n, t, e->n_x, 1) &&
+         make_room(&e->x_std, n, t, e->n_x, 1) &&
+         (!e->n_quantiles || make_room(&e->x_quantiles, e->n_quantiles, n, t, e->n_x)) &&
+         (!e->n_quantiles || (e->quantiles = dv_calloc(e->n_quantiles, sizeof *e->quantiles))) &&
+         (!q->ask.x_samples || make_room(&e->x_samples, n, s, t, e->n_x)) &&
+         (!e->n_u || make_room(&e->u, n, t, e->n_u, 1)) &&
+         (!q->begin || (e->begin = dv_calloc(n, sizeof *e->begin))) &&
+         (!q->frames.length || (e->length = dv_calloc(n, sizeof *e->length)));
 }
 
 /* Controls and lengths are known before anything runs. */
@@ -99,26 +84,21 @@ static dvbf_estimates sizes_of(const dv_request *q) {
                           .first = (size_t)q->first};
 }
 
-/* In arrays of the caller if there are any; `callers` may be NULL. */
-static dvbf_status new_estimates(dvbf_estimates **out, const dv_request *q, dvbf_estimates *callers,
+/* In arrays of the caller, which have its sizes, if there are any; `callers` may be NULL. */
+static dvbf_status new_estimates(dvbf_estimates **out, const dv_request *q, const dvbf_estimates *callers,
                                  dvbf_error *error) {
   dvbf_estimates *e = dv_calloc(1, sizeof *e);
-  float **ours[ARRAYS], **theirs[ARRAYS];
   if (!e) return dv_fail_memory(error, "making room for estimates");
-  *e = sizes_of(q);
-  list_arrays(e, ours);
-  if (callers) list_arrays(callers, theirs);
-  for (int i = 0; callers && i < ARRAYS; i++) *ours[i] = *theirs[i];
-  if (!allocate(e, q)) {
-    dvbf_status status = dv_fail(
-        error, DVBF_MEMORY, "out of memory for %zu sequences with %zu samples of %zu steps; fewer need less",
-        e->count, e->samples, e->steps);
-    if (callers) let_go(e, callers);
-    dvbf_estimates_free(e);
-    return status;
-  }
-  copy_known(e, q);
+  *e = callers ? *callers : sizes_of(q);
+  e->first = (size_t)q->first;
+  e->begin = e->length = NULL;
+  e->quantiles = NULL;
   *out = e;
+  if (!allocate(e, q))
+    return dv_fail(error, DVBF_MEMORY,
+                   "out of memory for %zu sequences with %zu samples of %zu steps; fewer need less", e->count,
+                   e->samples, e->steps);
+  copy_known(e, q);
   return DVBF_OK;
 }
 
@@ -147,31 +127,25 @@ static void gather(dvbf_estimates *e, dv_ranks *team, size_t block) {
     dv_ranks_gather_blocks(team, e->x_quantiles + k * e->count * e->steps * e->n_x, x, e->count, block);
 }
 
-static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_estimates *callers,
+/* *out is to be released, also after a failure. */
+static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, const dvbf_estimates *callers,
                             dvbf_error *error) {
   dv_threads *pool = NULL;
-  dvbf_estimates *e = NULL;
   dvbf_status status = check_count(q, error);
   if (!status) status = dv_threads_new(&pool, q->ask.threads, error);
   if (!status) dv_threads_stop_by(pool, q->ask.interrupt);
   if (!status) dv_threads_join(pool, q->ask.ranks);
-  if (!status) status = new_estimates(&e, q, callers, error);
+  if (!status) status = new_estimates(out, q, callers, error);
   if (!status)
     status = (q->model->type->exact ? dv_estimate_exact
-              : q->forecast         ? dv_estimate_forecasts
-              : q->weighted         ? dv_estimate_particles
-                                    : dv_estimate_samples)(e, q, pool, error);
+              : q->ask.forecast     ? dv_estimate_forecasts
+              : q->ask.particles    ? dv_estimate_particles
+                                    : dv_estimate_samples)(*out, q, pool, error);
   if (!status) status = dv_sequences_intact(&q->frames, error);
   if (!status && dv_interrupted(q->ask.interrupt)) status = dv_fail_stopped(error);
-  bool blocks = !q->model->type->exact && !q->forecast && !q->weighted;
-  if (!status) gather(e, q->ask.ranks, blocks ? dv_estimate_samples_block(q) : 1);
+  bool blocks = !q->model->type->exact && !q->ask.forecast && !q->ask.particles;
+  if (!status) gather(*out, q->ask.ranks, blocks ? dv_estimate_samples_block(q) : 1);
   dv_threads_free(pool);
-  if (!status) {
-    *out = e;
-    return DVBF_OK;
-  }
-  if (e && callers) let_go(e, callers);
-  dvbf_estimates_free(e);
   return status;
 }
 
@@ -217,14 +191,15 @@ static void pool_samples(dvbf_estimates *out, dvbf_estimates *const *members, si
 }
 
 /* Pools the estimates of the members [n] in `out`, which may be one of them: means, deviations and quantiles
- * of x over all samples. `asked` is of any member. z stays as it is. */
+ * of x over all samples. z stays as it is. Paths of samples stand for themselves. */
 static dvbf_status pool(dvbf_estimates *out, dvbf_estimates *const *members, size_t n,
-                        const dv_request *asked, dvbf_error *error) {
+                        const dv_estimate_request *ask, dvbf_error *error) {
+  bool single = ask->kind == DV_SAMPLE;
   dvbf_status status = out->n_quantiles ? pool_quantiles(out, members, n, error) : DVBF_OK;
-  if (!asked->single) pool_moments(out, members, n);
-  if (asked->keep_x) pool_samples(out, members, n);
-  if (asked->single) memcpy(out->x, out->x_samples, out->count * out->steps * out->n_x * sizeof *out->x);
-  if (!asked->keep_x) {
+  if (!single) pool_moments(out, members, n);
+  if (ask->x_samples) pool_samples(out, members, n);
+  if (single) memcpy(out->x, out->x_samples, out->count * out->steps * out->n_x * sizeof *out->x);
+  if (!ask->x_samples) {
     dv_free(out->x_samples);
     out->x_samples = NULL;
   }
@@ -244,21 +219,18 @@ static dvbf_status check_sizes(dvbf_estimates *callers, const dv_request *q, dvb
                    "arrays for %zu, %zu, %zu and %zu; take the sizes that dvbf_estimates_sizes gives",
                    needed.count, needed.samples, needed.steps, needed.n_quantiles, callers->count,
                    callers->samples, callers->steps, callers->n_quantiles);
-  if (!q->keep_x) callers->x_samples = NULL;
+  if (!q->ask.x_samples) callers->x_samples = NULL;
   if (!needed.n_quantiles) callers->x_quantiles = NULL;
   return DVBF_OK;
 }
 
-/* *asked is the user's request; frames of it are freed. */
-static dvbf_status estimate_member(dvbf_estimates **out, dv_request *asked, const dvbf_model *model,
-                                   int member, const dvbf_sequences *sequences,
-                                   const dv_estimate_request *ask, dvbf_estimates *callers,
-                                   dvbf_error *error) {
+static dvbf_status estimate_member(dvbf_estimates **out, const dvbf_model *model, int member,
+                                   const dvbf_sequences *sequences, const dv_estimate_request *ask,
+                                   dvbf_estimates *callers, dvbf_error *error) {
   dv_request q;
   dvbf_status status = dv_request_make(&q, model, member, sequences, ask, error);
-  *asked = q;
   if (!status && callers) status = check_sizes(callers, &q, error);
-  q.keep_x = q.keep_x || (model->n_others && q.ask.n_quantiles); /* to pool quantiles */
+  q.ask.x_samples = q.ask.x_samples || (model->n_others && q.ask.n_quantiles); /* to pool quantiles */
   if (!status) status = estimate(out, &q, callers, error);
   dv_request_clear(&q);
   return status;
@@ -279,22 +251,20 @@ static dvbf_status estimate_all(dvbf_estimates **out, dvbf_estimates *callers, c
                                 dvbf_error *error) {
   DV_COMPUTE(dv_model_portable(model));
   dvbf_estimates *first = NULL, *members[DV_MOST_MEMBERS] = {0};
-  dv_request asked;
   if (ask->watch) divide(ask->watch, model);
-  dvbf_status status = estimate_member(&first, &asked, model, 0, sequences, ask, callers, error);
+  dvbf_status status = estimate_member(&first, model, 0, sequences, ask, callers, error);
   size_t n = 0;
   if (!status && dv_model_takes_part(model, ask->forecast)) members[n++] = first;
   for (int i = 1; i < dv_model_members(model) && !status; i++) {
     if (!dv_model_takes_part(dv_model_member(model, i), ask->forecast)) continue;
     if (ask->watch) ask->watch->first += ask->watch->part;
-    status = estimate_member(&members[n++], &asked, model, i, sequences, ask, NULL, error);
+    status = estimate_member(&members[n++], model, i, sequences, ask, NULL, error);
   }
-  if (!status && model->n_others) status = pool(first, members, n, &asked, error);
+  if (!status && model->n_others) status = pool(first, members, n, ask, error);
   for (size_t i = 0; i < n; i++)
     if (members[i] != first) dvbf_estimates_free(members[i]);
-  if (status && first && callers) let_go(first, callers);
   if (status)
-    dvbf_estimates_free(first);
+    release(first, callers);
   else
     *out = first;
   return status;
@@ -352,8 +322,7 @@ dvbf_status dvbf_estimate_into(dvbf_estimates *out, const dvbf_model *model, con
     out->length[i] = e->length ? e->length[i] : (uint32_t)e->steps;
   if (out->quantiles && e->n_quantiles)
     memcpy(out->quantiles, e->quantiles, e->n_quantiles * sizeof *e->quantiles);
-  let_go(e, &callers);
-  dvbf_estimates_free(e);
+  release(e, &callers);
   return DVBF_OK;
 }
 

@@ -40,12 +40,13 @@ typedef struct dv_estimate_request {
   bool forecast;    /* filter: x of a step is what the steps before it let expect */
   bool from_end;    /* predict: from the last known x of each sequence */
   bool noise;       /* predict, sample: of the emission */
-  bool x_samples;   /* filter, predict: x of every sample */
+  bool x_samples;   /* x of every sample */
   int64_t controls; /* predict, sample: DV_CONTROLS_... */
   size_t observe;   /* predict, sample: steps; 0: at least what the model needs */
   size_t steps;     /* predict, sample: steps after these; 0: to the end */
   size_t count;     /* sample: sequences */
-  size_t samples, particles;
+  size_t samples;
+  size_t particles; /* filter, smooth: of the filter that weighs the samples; 0: there is none */
   size_t n_quantiles;
   double quantiles[DV_MOST_QUANTILES];
   uint64_t seed;
@@ -65,22 +66,16 @@ dvbf_status dv_estimate(dvbf_estimates **out, const dvbf_model *model, const dvb
 
 /* A request on sequences, worked out for one model. */
 typedef struct dv_request {
-  dv_estimate_request ask;
+  dv_estimate_request ask; /* with what it implies: forecasts have noise */
   const dvbf_model *model; /* a member of `all` */
   const dvbf_model *all;
   dvbf_sequences frames; /* what is seen, and the controls of all steps */
   bool owned;            /* frames were made for the request */
-  bool forecast;         /* x of a step is what the steps before it let expect */
-  bool weighted;         /* a particle filter weighs the samples */
-  bool smooth;           /* by what comes after a step too */
   int steps;             /* of the recurrence */
   int observe;           /* steps whose x is seen; 0: z_1 comes from the prior */
   int initial;           /* frames that may be seen when z_1 is made */
   int first, window;     /* the steps to report: first .. first + window - 1 */
   uint32_t *begin;       /* [frames.count] step of the data that `first` is; NULL: it is `first` */
-  bool noise;            /* of the emission */
-  bool keep_x;           /* x of every sample */
-  bool single;           /* each path stands for itself: nothing is averaged over members of a committee */
 } dv_request;
 
 /* The request for one member of a committee (0: the model itself). Free with dv_request_clear, also after a

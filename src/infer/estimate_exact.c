@@ -49,10 +49,10 @@ static dvbf_status estimate_one(const job *j, size_t i, float *frames, dvbf_erro
                     .steps = (int)steps,
                     .observe = (int)seen,
                     .first = q->first,
-                    .given = q->smooth     ? DVBF_GIVEN_ALL
-                             : q->forecast ? DVBF_GIVEN_BEFORE
-                                           : DVBF_GIVEN_UP_TO,
-                    .noise = q->noise,
+                    .given = q->ask.kind == DV_SMOOTH ? DVBF_GIVEN_ALL
+                             : q->ask.forecast        ? DVBF_GIVEN_BEFORE
+                                                      : DVBF_GIVEN_UP_TO,
+                    .noise = q->ask.noise,
                     .samples = q->ask.samples,
                     .room = e->steps,
                     .seed = q->ask.seed,
@@ -66,7 +66,7 @@ static dvbf_status estimate_one(const job *j, size_t i, float *frames, dvbf_erro
   dvbf_status status = q->model->type->exact(q->model->type, q->model, &ask, error);
   if (status) return status;
   put_quantiles(j, i, steps - (size_t)q->first);
-  if (q->single) put_path(e, i, steps - (size_t)q->first);
+  if (q->ask.kind == DV_SAMPLE) put_path(e, i, steps - (size_t)q->first);
   return DVBF_OK;
 }
 

@@ -144,7 +144,7 @@ static size_t frame_values(const dv_request *q) {
 
 /* Noise is drawn if single samples of x are reported. */
 static bool draws_noise(const dv_request *q) {
-  return q->noise && (q->ask.n_quantiles || q->keep_x);
+  return q->ask.noise && (q->ask.n_quantiles || q->ask.x_samples);
 }
 
 dvbf_status dv_draws_init(dv_draws *d, const dv_request *q, dvbf_error *error) {
@@ -200,7 +200,7 @@ void dv_draws_put(dv_draws *d, const dv_request *q, dvbf_estimates *out, const d
   const dvbf_real *output = dvbf_at(w->run, dvbf_steps(w->program->output, w->step, 1));
   for (size_t i = 0; i < n_z; i++) z[i] = (float)w->z[i];
   dv_model_unscale(q->model, output + (size_t)w->row * n_x, x);
-  if (q->noise) put_noise(d, q, w, x, d->noisy + at * n_x);
+  if (q->ask.noise) put_noise(d, q, w, x, d->noisy + at * n_x);
 }
 
 /* ---- Reported values ---- */
@@ -283,7 +283,7 @@ void dv_draws_end(dv_draws *d, const dv_request *q, dvbf_estimates *out, size_t 
   size_t states = (size_t)q->window * n_z, values = frame_values(q);
   moments(out->z + sequence * q->ask.samples * states, q->ask.samples, states, d->steps * n_z, NULL,
           out->z_mean + sequence * states, out->z_std + sequence * states);
-  moments(d->x, q->ask.samples, values, d->steps * n_x, q->noise ? d->variance : NULL,
+  moments(d->x, q->ask.samples, values, d->steps * n_x, q->ask.noise ? d->variance : NULL,
           out->x + sequence * values, out->x_std + sequence * values);
   if (q->ask.n_quantiles)
     dv_quantiles_of(out->x_quantiles + sequence * values, out->count * values, q->ask.quantiles,

@@ -318,7 +318,7 @@ static void sample(sampler *w, const dv_request *q, size_t i) {
   }
   dv_particles_run(&w->particles, &q->frames, i, q->ask.seed);
   if (dv_interrupted(q->ask.interrupt)) return;
-  if (q->smooth)
+  if (q->ask.kind == DV_SMOOTH)
     backward_draw(&w->backward, w->z);
   else
     filter(w, q);
@@ -368,7 +368,8 @@ static dvbf_status init_sampling(sampler *w, const dv_request *q, dv_threads *te
   dvbf_status status = dv_particles_init(&w->particles, q->model, &q->frames, count, q->initial, error);
   w->particles.interrupt = q->ask.interrupt;
   w->particles.watch = q->ask.watch;
-  if (!status && q->smooth) status = backward_init(&w->backward, &w->particles, q->ask.samples, team, error);
+  if (!status && q->ask.kind == DV_SMOOTH)
+    status = backward_init(&w->backward, &w->particles, q->ask.samples, team, error);
   return status;
 }
 
@@ -407,7 +408,7 @@ static void clear(void *own) {
 static uint64_t work_of(const dv_request *q, size_t first, size_t last) {
   uint64_t steps = 0;
   for (size_t i = first; i < last; i++) steps += dvbf_sequence_length(&q->frames, i);
-  return steps * (DV_WATCH_FORTH + (q->smooth ? DV_WATCH_BACK : 0));
+  return steps * (DV_WATCH_FORTH + (q->ask.kind == DV_SMOOTH ? DV_WATCH_BACK : 0));
 }
 
 /* One worker, helped by the others; it computes as they do. */
@@ -428,7 +429,7 @@ dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_t
   const dv_ranks *ranks = dv_threads_ranks(pool);
   size_t first = dv_ranks_first(ranks, q->frames.count, dv_ranks_rank(ranks));
   size_t last = dv_ranks_first(ranks, q->frames.count, dv_ranks_rank(ranks) + 1);
-  bool together = q->smooth && !whole_paths(q) && last - first < (size_t)dv_threads_size(pool);
+  bool together = q->ask.kind == DV_SMOOTH && !whole_paths(q) && last - first < (size_t)dv_threads_size(pool);
   if (together) j.team = pool;
   dv_estimate_progress_begin(q->ask.watch, work_of(q, first, last));
   return together ? run_with_team(&j, first, last, error)

@@ -88,89 +88,84 @@ dvbf_status dv_estimate_request_of(dv_estimate_request *out, const dvbf_settings
 
 /* ---- Frames past the end of the data ---- */
 
-/* How the data are extended. */
-typedef struct extension {
-  const dvbf_sequences *from; /* NULL: there are none */
-  size_t observe, needed;     /* steps whose x is seen, and whose u is used */
-  size_t idle;                /* steps after those, whose u is not */
-  int64_t controls;           /* DV_CONTROLS_... */
-  uint64_t seed;
-  const uint32_t *begin; /* [from->count] step behind those whose x is seen; NULL: `observe` */
-} extension;
-
 /* Leading steps of sequence i that are not used. */
-static size_t left_out(const extension *e, size_t i) {
-  return e->begin ? e->begin[i] - e->observe : 0;
+static size_t left_out(const dv_request *q, size_t i) {
+  return q->begin ? q->begin[i] - (size_t)q->observe : 0;
 }
 
-static dvbf_status check_lengths(const extension *e, size_t n_u, dvbf_error *error) {
-  size_t known = 0;
-  for (size_t i = 0; e->from && i < e->from->count; i++) {
-    known = dvbf_sequence_length(e->from, i) - left_out(e, i);
-    if (known < e->observe)
+/* Refuses sequences with fewer steps than are observed, or with fewer controls than are needed where none are
+ * made up. The control of the last step has no effect on the result, without feedthrough. */
+static dvbf_status check_lengths(const dv_request *q, const dvbf_sequences *s, dvbf_error *error) {
+  size_t observe = (size_t)q->observe, idle = q->model->settings->feedthrough ? 0 : 1, known = 0;
+  size_t needed = observe + (size_t)q->window - idle;
+  bool refuse = q->model->n_u && q->ask.controls == DV_CONTROLS_REFUSE;
+  for (size_t i = 0; s && i < s->count; i++) {
+    known = dvbf_sequence_length(s, i) - left_out(q, i);
+    if (known < observe)
       return dv_fail(error, DVBF_ARGUMENT,
                      "observe = %zu: sequence %zu (counted from 0) has only %zu steps; observe fewer",
-                     e->observe, i, known);
-    if (known < e->needed && n_u && e->controls == DV_CONTROLS_REFUSE) break;
-    known = e->needed;
+                     observe, i, known);
+    if (known < needed && refuse) break;
+    known = needed;
   }
-  if (!n_u || e->controls != DV_CONTROLS_REFUSE || known >= e->needed) return DVBF_OK;
+  if (!refuse || known >= needed) return DVBF_OK;
   return dv_fail(error, DVBF_ARGUMENT,
                  "controls are needed for %zu steps but the data have them for %zu: ask for at most %zu "
                  "steps after the observed ones, or say what follows with controls = zero, hold or random",
-                 e->needed, known, known < e->observe ? 0 : known + e->idle - e->observe);
+                 needed, known, known < observe ? 0 : known + idle - observe);
 }
 
-/* Controls of steps known .. steps - 1 of path i; random ones are normal with the scaling of training. */
-static void make_up_controls(float *u /* [steps][n_u] */, size_t known, size_t steps, size_t n_u,
-                             const extension *e, const dv_scaling *scaling, size_t i) {
-  dv_random random = dv_random_at(e->seed, DV_STREAM_CONTROLS, (uint32_t)i, 0);
-  for (size_t t = known; t < steps; t++)
+/* Controls of steps known .. frames.steps - 1 of path i; random ones are normal with the scaling of
+ * training. */
+static void make_up_controls(const dv_request *q, float *u /* [steps][n_u] */, size_t known, size_t i) {
+  size_t n_u = q->frames.n_u;
+  const dv_scaling *scaling = &q->model->u;
+  dv_random random = dv_random_at(q->ask.seed, DV_STREAM_CONTROLS, (uint32_t)i, 0);
+  for (size_t t = known; t < q->frames.steps; t++)
     for (size_t k = 0; k < n_u; k++) {
       float *to = u + t * n_u + k;
-      if (e->controls == DV_CONTROLS_RANDOM)
+      if (q->ask.controls == DV_CONTROLS_RANDOM)
         *to = (float)(dv_random_normal(&random) / (double)scaling->scale[k] + (double)scaling->shift[k]);
       else
-        *to = e->controls == DV_CONTROLS_HOLD && t ? to[-(ptrdiff_t)n_u] : 0;
+        *to = q->ask.controls == DV_CONTROLS_HOLD && t ? to[-(ptrdiff_t)n_u] : 0;
     }
 }
 
-/* Copies x of the steps that are seen. */
-static void copy_seen(float *x, const extension *e, size_t sequence) {
-  const float *there = dv_sequence_x(e->from, sequence, left_out(e, sequence), e->observe, x);
-  if (there != x) memcpy(x, there, e->observe * e->from->n_x * sizeof *x);
-}
-
 /* Path i of q->frames begins as sequence i of the data, counted round. */
-static void fill_path(const dv_request *q, const extension *e, size_t i) {
+static void fill_path(const dv_request *q, const dvbf_sequences *s, size_t i) {
   const dvbf_sequences *to = &q->frames;
-  size_t known = 0;
+  size_t known = 0, observe = (size_t)q->observe;
   float *x = to->x + i * to->steps * to->n_x, *u = to->n_u ? to->u + i * to->steps * to->n_u : NULL;
-  if (e->from) {
-    size_t sequence = i % e->from->count, first = left_out(e, sequence);
-    size_t length = dvbf_sequence_length(e->from, sequence) - first;
-    size_t at = dvbf_sequence_start(e->from, sequence) + first;
+  if (s) {
+    size_t sequence = i % s->count, first = left_out(q, sequence);
+    size_t length = dvbf_sequence_length(s, sequence) - first;
+    const float *seen = dv_sequence_x(s, sequence, first, observe, x);
     known = length < to->steps ? length : to->steps;
-    copy_seen(x, e, sequence);
-    if (u) memcpy(u, e->from->u + at * to->n_u, known * to->n_u * sizeof *u);
+    if (seen != x) memcpy(x, seen, observe * to->n_x * sizeof *x);
+    if (u)
+      memcpy(u, s->u + (dvbf_sequence_start(s, sequence) + first) * to->n_u, known * to->n_u * sizeof *u);
   }
-  if (u) make_up_controls(u, known, to->steps, to->n_u, e, &q->model->u, i);
+  if (u) make_up_controls(q, u, known, i);
 }
 
-/* Makes q->frames, `count` paths of q->steps. */
-static dvbf_status extend(dv_request *q, const extension *e, size_t count, dvbf_error *error) {
-  dvbf_status status = check_lengths(e, (size_t)q->model->n_u, error);
+/* Makes q->frames, `count` paths of the `steps` after those that are observed; `s` may be NULL. */
+static dvbf_status extend(dv_request *q, const dvbf_sequences *s, size_t count, int64_t observe,
+                          int64_t steps, dvbf_error *error) {
+  q->observe = q->initial = q->first = (int)observe;
+  q->window = (int)steps;
+  q->steps = observe + steps > 2 ? (int)(observe + steps) : 2; /* a program has two steps at least */
+  dvbf_status status = check_lengths(q, s, error);
   if (status) return status;
   q->frames = (dvbf_sequences){.count = count,
                                .steps = (size_t)q->steps,
                                .n_x = (size_t)q->model->n_x,
                                .n_u = (size_t)q->model->n_u,
-                               .gaps = e->from && e->from->gaps};
+                               .gaps = s && s->gaps};
   status = dv_sequences_allocate(&q->frames, false, error);
   if (status) return status;
   q->owned = true;
-  for (size_t i = 0; i < count; i++) fill_path(q, e, i);
-  return e->from ? dv_sequences_intact(e->from, error) : DVBF_OK;
+  for (size_t i = 0; i < count; i++) fill_path(q, s, i);
+  return s ? dv_sequences_intact(s, error) : DVBF_OK;
 }
 
 /* ---- Kinds ---- */
@@ -198,41 +193,27 @@ static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, dvbf_er
                    "the sequences have only %zu steps and the model needs %d to begin, so nothing is left to "
                    "forecast; use longer sequences",
                    s->steps, q->first);
-  q->forecast = q->noise = true;
+  q->ask.noise = true;
   q->window = q->steps - q->first;
   return DVBF_OK;
 }
 
-static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, const dv_estimate_request *ask,
-                               dvbf_error *error) {
+static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, dvbf_error *error) {
   dvbf_status status = dv_model_needs_filter(q->model, ", and smooth works with any", error);
   if (status) return status;
   take_all(q, s);
   /* A recurrent network would take all frames: the filter gives it as many as prediction starts from. */
   int64_t from = dv_settings_predict_from(q->model->settings);
   if (!dv_model_start_frames(q->model) && from < q->steps) q->initial = (int)from;
-  q->weighted = ask->particles;
-  return ask->forecast ? make_forecast(q, s, error) : DVBF_OK;
-}
-
-/* The steps after those that are observed. */
-static void take_later(dv_request *q, int64_t observe, int64_t steps) {
-  q->observe = q->initial = q->first = (int)observe;
-  q->window = (int)steps;
-  q->steps = observe + steps > 2 ? (int)(observe + steps) : 2; /* a program has two steps at least */
+  return q->ask.forecast ? make_forecast(q, s, error) : DVBF_OK;
 }
 
 enum { OBSERVED = 5, OBSERVED_BEFORE_END = 1000 }; /* steps, where none are asked for */
 
 /* Steps to observe: the number asked for or, by default, at least what every member needs. */
-static int64_t observed(const dv_request *q, size_t asked, int64_t usual) {
-  int64_t needed = dv_model_predicts_from(q->all);
-  return asked ? (int64_t)asked : needed > usual ? needed : usual;
-}
-
-/* Steps at the end whose control has no effect on the result: the last one, without feedthrough. */
-static size_t idle(const dv_request *q) {
-  return q->model->settings->feedthrough ? 0 : 1;
+static int64_t observed(const dv_request *q, int64_t usual) {
+  int64_t needed = dv_model_predicts_from(q->all), asked = (int64_t)q->ask.observe;
+  return asked ? asked : needed > usual ? needed : usual;
 }
 
 /* Steps up to the last one with any known x. */
@@ -246,41 +227,30 @@ static size_t known_steps(const dvbf_sequences *s, size_t i, float *buffer /* [n
   return steps;
 }
 
-/* The end of each sequence, and the longest plan that follows. */
-typedef struct ends {
-  size_t shortest, which, plan; /* known steps of the shortest sequence, its number, steps of u beyond */
-} ends;
-
-static dvbf_status find_ends(ends *out, dv_request *q, const dvbf_sequences *s, dvbf_error *error) {
+/* The steps after the last known x of each sequence, as far as the longest plan if none are asked for. */
+static dvbf_status from_end(dv_request *q, const dvbf_sequences *s, int64_t *observe, int64_t *steps,
+                            dvbf_error *error) {
+  size_t shortest = SIZE_MAX, which = 0, plan = 0, asked = q->ask.observe;
   float *buffer = NULL;
   q->begin = dv_calloc(s->count, sizeof *q->begin);
   dvbf_status status =
       q->begin ? dv_sequence_buffer(&buffer, s, 1, error) : dv_fail_memory(error, "predicting");
-  *out = (ends){.shortest = SIZE_MAX};
   for (size_t i = 0; i < s->count && !status; i++) {
     size_t known = known_steps(s, i, buffer), more = dvbf_sequence_length(s, i) - known;
     q->begin[i] = (uint32_t)known;
-    if (known < out->shortest) out->shortest = known, out->which = i;
-    if (more > out->plan) out->plan = more;
+    if (known < shortest) shortest = known, which = i;
+    if (more > plan) plan = more;
   }
   dv_free(buffer);
-  return status ? status : dv_sequences_intact(s, error);
-}
-
-/* The steps after the last known x of each sequence. */
-static dvbf_status from_end(dv_request *q, const dvbf_sequences *s, size_t asked, int64_t *observe,
-                            int64_t *steps, dvbf_error *error) {
-  ends found;
-  dvbf_status status = find_ends(&found, q, s, error);
+  if (!status) status = dv_sequences_intact(s, error);
   if (status) return status;
-  int64_t shortest = (int64_t)found.shortest;
-  *observe = observed(q, asked, shortest > OBSERVED_BEFORE_END ? OBSERVED_BEFORE_END : shortest);
-  if (!*steps) *steps = (int64_t)found.plan;
-  if (*observe > shortest)
+  *observe = observed(q, shortest > OBSERVED_BEFORE_END ? OBSERVED_BEFORE_END : (int64_t)shortest);
+  if (!*steps) *steps = (int64_t)plan;
+  if (*observe > (int64_t)shortest)
     return dv_fail(error, DVBF_ARGUMENT,
                    "%s%lld: sequence %zu (counted from 0) has only %zu steps whose x is known; %s",
-                   asked ? "observe = " : "steps that the model must see: ", (long long)*observe, found.which,
-                   found.shortest, asked ? "observe fewer" : "give it longer sequences");
+                   asked ? "observe = " : "steps that the model must see: ", (long long)*observe, which,
+                   shortest, asked ? "observe fewer" : "give it longer sequences");
   if (*steps < 1)
     return dv_fail(
         error, DVBF_ARGUMENT,
@@ -289,66 +259,42 @@ static dvbf_status from_end(dv_request *q, const dvbf_sequences *s, size_t asked
   return DVBF_OK;
 }
 
-static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv_estimate_request *ask,
-                                dvbf_error *error) {
-  int64_t observe = observed(q, ask->observe, OBSERVED), steps = (int64_t)ask->steps;
-  /* Predictions up to the end of the data need no made-up controls, also beyond the end of a short
-   * sequence. */
-  bool to_the_end = !ask->from_end && !steps;
-  dvbf_status status = ask->from_end ? from_end(q, s, ask->observe, &observe, &steps, error) : DVBF_OK;
-  if (status) return status;
-  if (to_the_end) steps = (int64_t)s->steps - observe;
+static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, dvbf_error *error) {
+  int64_t observe = observed(q, OBSERVED), steps = (int64_t)q->ask.steps;
+  if (q->ask.from_end) {
+    dvbf_status status = from_end(q, s, &observe, &steps, error);
+    if (status) return status;
+  } else if (!steps) {
+    /* Up to the end of the data, also beyond the end of a short sequence, no controls need to be made up. */
+    steps = (int64_t)s->steps - observe;
+    if (q->ask.controls == DV_CONTROLS_REFUSE) q->ask.controls = DV_CONTROLS_ZERO;
+  }
   if (steps < 1)
     return dv_fail(
         error, DVBF_ARGUMENT,
         "observe = %lld: the sequences have only %zu steps, so nothing is left to predict; observe "
         "fewer or say how many with steps",
         (long long)observe, s->steps);
-  take_later(q, observe, steps);
-  q->noise = ask->noise;
-  extension e = {.from = s,
-                 .observe = (size_t)observe,
-                 .needed = (size_t)(observe + steps) - idle(q),
-                 .idle = idle(q),
-                 .controls =
-                     to_the_end && ask->controls == DV_CONTROLS_REFUSE ? DV_CONTROLS_ZERO : ask->controls,
-                 .seed = q->ask.seed,
-                 .begin = q->begin};
-  return extend(q, &e, s->count, error);
-}
-
-static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dv_estimate_request *ask,
-                               dvbf_error *error) {
-  size_t observe = s ? (size_t)observed(q, ask->observe, OBSERVED) : 0;
-  take_later(q, (int64_t)observe, (int64_t)ask->steps);
-  q->noise = ask->noise;
-  q->single = true;
-  extension e = {s, observe, observe + ask->steps - idle(q), idle(q), ask->controls, q->ask.seed, NULL};
-  return extend(q, &e, ask->count, error);
-}
-
-/* A request on sequences that fit the model. */
-static dvbf_status make(dv_request *q, const dvbf_sequences *s, const dv_estimate_request *ask,
-                        dvbf_error *error) {
-  if (ask->kind == DV_FILTER) return make_filter(q, s, ask, error);
-  if (ask->kind == DV_PREDICT) return make_predict(q, s, ask, error);
-  if (ask->kind == DV_SAMPLE) return make_sample(q, s, ask, error);
-  take_all(q, s);
-  q->weighted = q->smooth = true;
-  return DVBF_OK;
+  return extend(q, s, s->count, observe, steps, error);
 }
 
 dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, int member, const dvbf_sequences *s,
                             const dv_estimate_request *ask, dvbf_error *error) {
-  *q = (dv_request){
-      .ask = *ask, .model = dv_model_member(model, member), .all = model, .keep_x = ask->x_samples};
-  if (!s && ask->kind == DV_SAMPLE) return make_sample(q, NULL, ask, error);
-  if (!s) return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
-  dvbf_status status = dv_model_takes(q->model, s, error);
-  if (!status && s->steps > 16777216)
+  *q = (dv_request){.ask = *ask, .model = dv_model_member(model, member), .all = model};
+  if (!s && ask->kind != DV_SAMPLE)
+    return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
+  dvbf_status status = s ? dv_model_takes(q->model, s, error) : DVBF_OK;
+  if (!status && s && s->steps > 16777216)
     status = dv_fail(error, DVBF_FORMAT, "sequences of %zu steps are too long; cut them", s->steps);
-  if (!status) status = make(q, s, ask, error);
-  return !status && q->weighted ? dv_model_needs_weights(q->model, error) : status;
+  if (status) return status;
+  if (ask->kind == DV_SAMPLE)
+    return extend(q, s, ask->count, s ? observed(q, OBSERVED) : 0, (int64_t)ask->steps, error);
+  if (ask->kind == DV_PREDICT) return make_predict(q, s, error);
+  if (ask->kind == DV_FILTER)
+    status = make_filter(q, s, error);
+  else
+    take_all(q, s);
+  return !status && ask->particles ? dv_model_needs_weights(q->model, error) : status;
 }
 
 void dv_request_clear(dv_request *q) {
