@@ -28,14 +28,6 @@ struct dvbf_controller {
 
 /* ---- Memory ---- */
 
-static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
-  if (!dv_model_same_row(m)) return DVBF_OK;
-  return dv_fail(
-      error, DVBF_ARGUMENT,
-      "a model with feedthrough = on cannot control, as it sees x only together with the control that acts "
-      "from then on; train with feedthrough = off");
-}
-
 static void place_arrays(dv_workspace *room, dvbf_controller *c, size_t goals) {
   size_t n_x = (size_t)c->model->n_x, n_u = (size_t)c->model->n_u, n_z = (size_t)c->model->n_z;
   size_t steps = (size_t)c->planner.settings.steps;
@@ -90,46 +82,48 @@ static dvbf_status lay_out(dvbf_controller **out, dv_workspace *room, const dvbf
   return DVBF_OK;
 }
 
-static dvbf_status begin(dvbf_controller *like, const dvbf_model *model, const dvbf_goal *goal,
-                         const dvbf_settings *settings, dvbf_error *error) {
+/* Counts the bytes of a controller and, if `out` is not NULL, makes it in memory of that size. */
+static dvbf_status make(dvbf_controller **out, size_t *needed, void *memory, size_t size,
+                        const dvbf_model *model, const dvbf_goal *goal, const dvbf_settings *settings,
+                        dvbf_error *error) {
+  dvbf_controller like = {.model = model}, *c = NULL;
+  dv_workspace room = {0};
   const dv_control_settings *s = dv_settings_control(settings, error);
   if (!s) return DVBF_ARGUMENT;
-  *like = (dvbf_controller){.model = model};
-  dvbf_status status = check(model, error);
-  if (!status) status = dv_planner_set(&like->planner, s, model->n_u, error);
+  if (dv_model_same_row(model))
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "a model with feedthrough = on cannot control, as it sees x only together with the control that acts "
+        "from then on; train with feedthrough = off");
+  dvbf_status status = dv_planner_set(&like.planner, s, model->n_u, error);
   if (!status) status = dv_goal_check(goal, s, model, error);
-  return status;
-}
-
-dvbf_status dvbf_controller_memsize(size_t *out, const dvbf_model *model, const dvbf_goal *goal,
-                                    const dvbf_settings *settings, dvbf_error *error) {
-  DV_COMPUTE(dv_model_portable(model));
-  dvbf_controller like, *none = NULL;
-  dv_workspace room = {0};
-  dvbf_status status = begin(&like, model, goal, settings, error);
-  if (!status) status = lay_out(&none, &room, &like, goal, error);
-  if (!status) *out = room.used;
-  return status;
-}
-
-dvbf_status dvbf_controller_init(dvbf_controller **out, void *memory, size_t size, const dvbf_model *model,
-                                 const dvbf_goal *goal, const dvbf_settings *settings, dvbf_error *error) {
-  DV_COMPUTE(dv_model_portable(model));
-  dvbf_controller like, *c = NULL;
-  size_t needed = 0;
-  dvbf_status status = dvbf_controller_memsize(&needed, model, goal, settings, error);
-  if (!status) status = begin(&like, model, goal, settings, error);
+  if (!status) status = lay_out(&c, &room, &like, goal, error);
   if (status) return status;
-  if (!memory || (uintptr_t)memory % 64 || size < needed)
+  *needed = room.used;
+  if (!out) return DVBF_OK;
+  if (!memory || (uintptr_t)memory % 64 || size < *needed)
     return dv_fail(error, DVBF_ARGUMENT, "this controller needs %zu bytes at a multiple of 64, not %zu at %p",
-                   needed, size, memory);
-  dv_workspace room = {.at = memory};
+                   *needed, size, memory);
+  room = (dv_workspace){.at = memory};
   status = lay_out(&c, &room, &like, goal, error);
   if (status) return status;
   dv_planner_set_cost(&c->planner);
   status = dvbf_controller_aim(c, goal, error);
   if (!status) *out = c;
   return status;
+}
+
+dvbf_status dvbf_controller_memsize(size_t *out, const dvbf_model *model, const dvbf_goal *goal,
+                                    const dvbf_settings *settings, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(model));
+  return make(NULL, out, NULL, 0, model, goal, settings, error);
+}
+
+dvbf_status dvbf_controller_init(dvbf_controller **out, void *memory, size_t size, const dvbf_model *model,
+                                 const dvbf_goal *goal, const dvbf_settings *settings, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(model));
+  size_t needed;
+  return make(out, &needed, memory, size, model, goal, settings, error);
 }
 
 void dvbf_controller_reset(dvbf_controller *c) {

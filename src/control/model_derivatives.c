@@ -24,15 +24,6 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
   return DVBF_OK;
 }
 
-static dvbf_status record(dvbf_program programs[PROGRAMS], const dv_transition_batch *like,
-                          dvbf_error *error) {
-  const int rows[PROGRAMS] = {like->few, like->many, like->points * like->model->n_z};
-  dvbf_status status = DVBF_OK;
-  for (int i = 0; i < PROGRAMS && !status; i++)
-    status = dv_program_record_move(&programs[i], like->model, rows[i], DV_DERIVATIVES, error);
-  return status;
-}
-
 static dv_transition_batch *place(dv_workspace *room, const dv_transition_batch *like,
                                   const dvbf_program programs[PROGRAMS]) {
   dv_transition_batch *moves = dv_workspace_take(room, 1, sizeof *moves), parts = *like;
@@ -41,7 +32,9 @@ static dv_transition_batch *place(dv_workspace *room, const dv_transition_batch 
   size_t keys = rows > (size_t)like->many ? rows : (size_t)like->many;
   parts.key = dv_workspace_take(room, keys, sizeof *parts.key);
   parts.seed = dv_workspace_take(room, rows * n_z, sizeof *parts.seed);
-  for (int i = 0; i < PROGRAMS; i++) dv_program_memory_lay_out(room, machines[i], &programs[i]);
+  for (int i = 0; i < PROGRAMS; i++)
+    dv_program_memory_lay_out(room, machines[i], &programs[i], like->model, moves ? &moves->conditions : NULL,
+                              parts.key);
   if (!moves) return NULL;
   for (size_t i = 0; i < keys; i++) parts.key[i] = (uint32_t)i;
   memset(parts.seed, 0, rows * n_z * sizeof *parts.seed);
@@ -50,15 +43,11 @@ static dv_transition_batch *place(dv_workspace *room, const dv_transition_batch 
   return moves;
 }
 
-static void prepare(dv_transition_batch *m) {
-  dv_program_memory *machines[PROGRAMS] = {&m->walk, &m->crowd, &m->slope};
-  m->conditions = dv_model_conditions(m->model, 0);
-  m->conditions.scale = 0; /* the objective has no part in it */
-  for (int i = 0; i < PROGRAMS; i++) {
-    machines[i]->run.parameters = m->model->parameters.values;
-    machines[i]->run.conditions = &m->conditions;
-    machines[i]->run.sequence = m->key;
-  }
+/* The objective has no part in derivatives. */
+static dv_conditions conditions_of(const dvbf_model *m) {
+  dv_conditions conditions = dv_model_conditions(m, 0);
+  conditions.scale = 0;
+  return conditions;
 }
 
 dvbf_status dv_transition_batch_lay_out(dv_transition_batch **out, dv_workspace *room,
@@ -68,13 +57,17 @@ dvbf_status dv_transition_batch_lay_out(dv_transition_batch **out, dv_workspace 
   dvbf_status status = check(model, error);
   if (status) return status;
   int points = MOST_ROWS / model->n_z < steps ? MOST_ROWS / model->n_z : steps;
-  dv_transition_batch like = {.model = model, .few = few, .many = many, .points = points > 0 ? points : 1};
-  status = record(programs, &like, error);
+  dv_transition_batch like = {.model = model,
+                              .few = few,
+                              .many = many,
+                              .points = points > 0 ? points : 1,
+                              .conditions = conditions_of(model)};
+  const int rows[PROGRAMS] = {few, many, like.points * model->n_z};
+  for (int i = 0; i < PROGRAMS && !status; i++)
+    status = dv_program_record_move(&programs[i], model, rows[i], DV_DERIVATIVES, error);
   *n_w = like.n_w = status ? 0 : programs[WALK].later.noise.cols;
-  dv_transition_batch *m = status ? NULL : place(room, &like, programs);
+  *out = status ? NULL : place(room, &like, programs);
   for (int i = 0; i < PROGRAMS; i++) dv_program_clear(&programs[i]);
-  if (m) prepare(m);
-  *out = m;
   return status;
 }
 
@@ -161,8 +154,9 @@ static dv_emission_jacobian *place_looks(dv_workspace *room, const dv_emission_j
   size_t rows = (size_t)like->rows, n_x = (size_t)like->model->n_x;
   parts.key = dv_workspace_take(room, rows, sizeof *parts.key);
   parts.seed = dv_workspace_take(room, rows * n_x, sizeof *parts.seed);
-  dv_program_memory_lay_out(room, &parts.one, &programs[0]);
-  dv_program_memory_lay_out(room, &parts.slope, &programs[1]);
+  const dv_conditions *conditions = looks ? &looks->conditions : NULL;
+  dv_program_memory_lay_out(room, &parts.one, &programs[0], like->model, conditions, parts.key);
+  dv_program_memory_lay_out(room, &parts.slope, &programs[1], like->model, conditions, parts.key);
   if (!looks) return NULL;
   for (size_t i = 0; i < rows; i++) parts.key[i] = (uint32_t)i;
   *looks = parts;
@@ -176,22 +170,14 @@ dvbf_status dv_emission_jacobian_lay_out(dv_emission_jacobian **out, dv_workspac
     return dv_fail(error, DVBF_ARGUMENT,
                    "goal-space = x does not work where values of x depend on each other, as "
                    "categories do; goal-space = z does");
-  dv_emission_jacobian like = {.model = model, .rows = model->n_x < MOST_COLUMNS ? model->n_x : MOST_COLUMNS};
+  dv_emission_jacobian like = {.model = model,
+                               .rows = model->n_x < MOST_COLUMNS ? model->n_x : MOST_COLUMNS,
+                               .conditions = conditions_of(model)};
   dvbf_status status = dv_program_record_emission(&programs[0], model, 1, DV_DERIVATIVES, error);
   if (!status) status = dv_program_record_emission(&programs[1], model, like.rows, DV_DERIVATIVES, error);
-  dv_emission_jacobian *l = status ? NULL : place_looks(room, &like, programs);
+  *out = status ? NULL : place_looks(room, &like, programs);
   for (int i = 0; i < 2; i++) dv_program_clear(&programs[i]);
-  *out = l;
-  if (!l) return status;
-  l->conditions = dv_model_conditions(model, 0);
-  l->conditions.scale = 0; /* the objective has no part in it */
-  dv_program_memory *machines[] = {&l->one, &l->slope};
-  for (int i = 0; i < 2; i++) {
-    machines[i]->run.parameters = model->parameters.values;
-    machines[i]->run.conditions = &l->conditions;
-    machines[i]->run.sequence = l->key;
-  }
-  return DVBF_OK;
+  return status;
 }
 
 /* ---- Emission: values and derivatives ---- */
@@ -203,24 +189,13 @@ static void run(dv_program_memory *m, int rows, int n_z, const double *z) {
   dv_run_forward(&m->run);
 }
 
-/* The mean in the units of the model. A density of unscaled data has its own mean. */
-static double mean_of(const dvbf_model *m, double output) {
-  return dv_density_mean(m->density, output);
-}
-
-/* Derivative of the mean by the output. Every density's mean is smooth; differences are exact to 1e-9. */
-static double slope_of(const dvbf_model *m, double output) {
-  const double step = 1e-4;
-  return (mean_of(m, output + step) - mean_of(m, output - step)) / (2 * step);
-}
-
 void dv_emission_jacobian_at(dv_emission_jacobian *l, const double *z, double *x) {
   const dvbf_model *m = l->model;
   unsigned before = dv_flush_denormals();
   run(&l->one, 1, m->n_z, z);
   dv_restore_denormals(before);
   const dvbf_real *output = dv_at(&l->one.run, l->one.program.output);
-  for (int i = 0; i < m->n_x; i++) x[i] = mean_of(m, (double)output[i]);
+  for (int i = 0; i < m->n_x; i++) x[i] = dv_density_mean(m->density, (double)output[i]);
 }
 
 void dv_emission_jacobian_derive(dv_emission_jacobian *l, const double *z, double *x, double *h) {
@@ -240,7 +215,7 @@ void dv_emission_jacobian_derive(dv_emission_jacobian *l, const double *z, doubl
     for (int r = 0; r < count; r++)
       for (int i = 0; i < n_z; i++)
         h[(size_t)(first + r) * (size_t)n_z + (size_t)i] =
-            slope_of(m, (double)output[first + r]) * (double)*dz++;
+            dv_density_slope(m->density, (double)output[first + r]) * (double)*dz++;
   }
   dv_restore_denormals(before);
 }

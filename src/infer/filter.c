@@ -13,23 +13,6 @@
 
 /* ---- Memory ---- */
 
-/* The low-rank factors of the members, found once and used twice: to count bytes and to place them. */
-typedef struct planes {
-  dv_low_rank of[DV_MOST_MEMBERS];
-} planes;
-
-static dvbf_status find_planes(planes *p, const dvbf_model *model, dvbf_error *error) {
-  dvbf_status status = DVBF_OK;
-  *p = (planes){0};
-  for (int i = 0; i < dv_model_members(model) && !status; i++)
-    status = dv_low_rank_find(&p->of[i], dv_model_member(model, i), error);
-  return status;
-}
-
-static void free_planes(planes *p) {
-  for (int i = 0; i < DV_MOST_MEMBERS; i++) dv_low_rank_free(&p->of[i]);
-}
-
 static dvbf_filter *place(dv_workspace *room, const dvbf_model *model, size_t samples) {
   dvbf_filter *f = dv_workspace_take(room, 1, sizeof *f);
   size_t members = (size_t)dv_model_members(model), n_x = (size_t)model->n_x, rows = members * samples;
@@ -48,7 +31,7 @@ static dvbf_filter *place(dv_workspace *room, const dvbf_model *model, size_t sa
 
 /* Counts bytes or places all parts. */
 static dvbf_status lay_out(dvbf_filter **out, dv_workspace *room, const dvbf_model *model, size_t samples,
-                           uint64_t seed, const planes *p, dvbf_error *error) {
+                           uint64_t seed, const dv_low_rank planes[], dvbf_error *error) {
   if (samples < 1 || samples > 65536)
     return dv_fail(error, DVBF_ARGUMENT, "samples = %zu: must be in [1, 65536]; 16 works well", samples);
   dvbf_filter *f = place(room, model, samples);
@@ -56,54 +39,46 @@ static dvbf_status lay_out(dvbf_filter **out, dv_workspace *room, const dvbf_mod
   for (int i = 0; i < dv_model_members(model) && !status; i++) {
     dv_online *member = NULL;
     status = dv_online_lay_out(&member, room, dv_model_member(model, i), samples, seed + (uint64_t)i,
-                               &p->of[i], error);
+                               &planes[i], error);
     if (status || !f) continue;
     f->member[i] = member;
-    f->same_row = f->same_row || dv_online_feeds_through(member);
+    f->same_row = f->same_row || member->through;
   }
   if (!status) *out = f;
   return status;
 }
 
-static dvbf_status count_bytes(size_t *out, const dvbf_model *model, size_t samples, const planes *p,
-                               dvbf_error *error) {
+/* Counts the bytes of a filter and, if `out` is not NULL, makes it in memory of that size. */
+static dvbf_status make(dvbf_filter **out, size_t *needed, void *memory, size_t size, const dvbf_model *model,
+                        size_t samples, uint64_t seed, dvbf_error *error) {
+  dv_low_rank planes[DV_MOST_MEMBERS] = {{0}};
   dv_workspace room = {0};
   dvbf_filter *none = NULL;
-  dvbf_status status = lay_out(&none, &room, model, samples, 0, p, error);
-  if (!status) *out = room.used;
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < dv_model_members(model) && !status; i++)
+    status = dv_low_rank_find(&planes[i], dv_model_member(model, i), error);
+  if (!status) status = lay_out(&none, &room, model, samples, seed, planes, error);
+  if (!status) *needed = room.used;
+  if (!status && out && (!memory || (uintptr_t)memory % 64 || size < *needed))
+    status = dv_fail(error, DVBF_ARGUMENT,
+                     "a filter of %zu samples needs %zu bytes at a multiple of 64, not %zu at %p", samples,
+                     *needed, size, memory);
+  room = (dv_workspace){.at = memory};
+  if (!status && out) status = lay_out(out, &room, model, samples, seed, planes, error);
+  for (int i = 0; i < DV_MOST_MEMBERS; i++) dv_low_rank_free(&planes[i]);
   return status;
 }
 
 dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples, dvbf_error *error) {
   DV_COMPUTE(dv_model_portable(model));
-  planes p;
-  dvbf_status status = find_planes(&p, model, error);
-  if (!status) status = count_bytes(out, model, samples, &p, error);
-  free_planes(&p);
-  return status;
-}
-
-static dvbf_status init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model, size_t samples,
-                        uint64_t seed, const planes *p, dvbf_error *error) {
-  size_t needed;
-  dvbf_status status = count_bytes(&needed, model, samples, p, error);
-  if (status) return status;
-  if (!memory || (uintptr_t)memory % 64 || size < needed)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "a filter of %zu samples needs %zu bytes at a multiple of 64, not %zu at %p", samples,
-                   needed, size, memory);
-  dv_workspace room = {.at = memory};
-  return lay_out(out, &room, model, samples, seed, p, error);
+  return make(NULL, out, NULL, 0, model, samples, 0, error);
 }
 
 dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model,
                              size_t samples, uint64_t seed, dvbf_error *error) {
   DV_COMPUTE(dv_model_portable(model));
-  planes p;
-  dvbf_status status = find_planes(&p, model, error);
-  if (!status) status = init(out, memory, size, model, samples, seed, &p, error);
-  free_planes(&p);
-  return status;
+  size_t needed;
+  return make(out, &needed, memory, size, model, samples, seed, error);
 }
 
 void dvbf_filter_reset(dvbf_filter *f) {
@@ -119,10 +94,11 @@ void dvbf_filter_quiet(dvbf_filter *f, bool quiet) {
 /* ---- Stepping ---- */
 
 /* A member without feedthrough takes the control since the step before, which came with that step if another
- * member has feedthrough. */
-static const float *control_for(const dvbf_filter *f, const dv_online *member, const float *u) {
-  if (!f->same_row || dv_online_feeds_through(member)) return u;
-  return f->controlled ? f->last : NULL;
+ * member has feedthrough: `before`, or the last one. */
+static const float *control_for(const dvbf_filter *f, const dv_online *member, const float *u,
+                                const float *before) {
+  if (!f->same_row || member->through) return u;
+  return before || !f->controlled ? before : f->last;
 }
 
 void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belief *belief) {
@@ -131,7 +107,7 @@ void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belie
   bool ready = true;
   unsigned before = dv_flush_denormals();
   for (int i = 0; i < f->members; i++) {
-    dv_online_step(f->member[i], x, control_for(f, f->member[i], u));
+    dv_online_step(f->member[i], x, control_for(f, f->member[i], u, NULL));
     ready = ready && dv_online_ready(f->member[i]);
   }
   dv_restore_denormals(before);
@@ -180,13 +156,12 @@ static bool knows_quantiles(const dvbf_filter *f) {
 static void expect(dvbf_filter *f, int i, const dvbf_forecast_request *ask, size_t t) {
   size_t n_x = (size_t)f->model->n_x, n_u = (size_t)f->model->n_u;
   const float *u = n_u ? ask->u + t * n_u : NULL;
-  bool late = f->same_row && !dv_online_feeds_through(f->member[i]);
   bool wanted = ask->x_quantiles && ask->n_quantiles && !knows_quantiles(f);
   dv_expected_x out = {.noise = !ask->noise_free,
                        .mean = f->mean + (size_t)i * n_x,
                        .variance = f->variance + (size_t)i * n_x,
                        .samples = wanted ? f->x + (size_t)i * f->samples * n_x : NULL};
-  if (late) u = t ? u - n_u : f->controlled ? f->last : NULL;
+  u = control_for(f, f->member[i], u, t && u ? u - n_u : NULL);
   dv_online_forecast(f->member[i], (uint32_t)t, u, &out);
 }
 

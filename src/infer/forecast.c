@@ -21,34 +21,18 @@ typedef struct job {
 
 /* ---- Running ---- */
 
-static void run_start(forecaster *w, const dvbf_sequences *s, size_t bytes) {
-  const dvbf_program *g = &w->by.start_program;
-  w->by.conditions.update = 0;
-  dv_worker_load(&w->by.start, s, w->by.zeros, g->rows, g->steps);
-  dv_run_forward(&w->by.start.run);
-  memcpy(w->z, dvbf_at(&w->by.start.run, g->z), bytes);
+/* The step into t. */
+static const dvbf_real *move(forecaster *w, const dvbf_sequences *s, size_t t, bool seen, size_t bytes) {
+  memcpy(dvbf_at(&w->by.step.run, w->by.step_program.z), w->z, bytes);
+  return dv_stepper_move(&w->by, s, t, seen, (uint32_t)(2 * t + seen));
 }
 
-/* The step into t; if x_t is missing, w comes from the prior. */
-static void run_step(forecaster *w, const dvbf_sequences *s, size_t t, bool seen, size_t bytes) {
-  const dvbf_program *g = &w->by.step_program;
-  dvbf_sequences view = dv_view(s, t - 1, 2);
-  memcpy(dvbf_at(&w->by.step.run, g->z), w->z, bytes);
-  w->by.conditions.update = (uint32_t)(2 * t + seen);
-  dv_conditions_set(&w->by.conditions, DVBF_FILTER_WAIT, (int)t < dv_model_recognises_from(w->by.step.model));
-  dv_worker_load(&w->by.step, &view, w->by.zeros, g->rows, seen ? 2 : 1);
-  dv_run_forward(&w->by.step.run);
-}
-
-static const dvbf_real *moved(const forecaster *w) {
-  return dvbf_at(&w->by.step.run, dvbf_steps(w->by.step_program.z, 1, 1));
-}
-
-static void collect(forecaster *w, const dv_request *q, dvbf_estimates *out, size_t sequence, size_t t) {
+static void collect(forecaster *w, const dv_request *q, dvbf_estimates *out, size_t sequence, size_t t,
+                    const dvbf_real *z) {
   dv_draw draw = {.sequence = sequence, .t = t, .program = &w->by.step_program, .run = &w->by.step.run};
   for (draw.sample = 0; draw.sample < q->ask.samples; draw.sample++) {
     draw.row = (int)draw.sample;
-    draw.z = moved(w) + draw.sample * (size_t)q->model->n_z;
+    draw.z = z + draw.sample * (size_t)q->model->n_z;
     dv_draws_put(&w->draws, q, out, &draw);
   }
 }
@@ -63,14 +47,10 @@ static void run(void *own, void *user, size_t i) {
   dv_draws_begin(&w->draws, q, i);
   if (alone.steps <= first) return;
   w->by.conditions = dv_model_conditions(q->model, dv_sequence_seed(q->ask.seed, i));
-  run_start(w, &alone, bytes);
+  memcpy(w->z, dv_stepper_start(&w->by, &alone), bytes);
   for (size_t t = 1; t < alone.steps && !dv_interrupted(q->ask.interrupt); t++) {
-    if (t >= first) {
-      run_step(w, &alone, t, false, bytes);
-      collect(w, q, j->out, i, t - first);
-    }
-    run_step(w, &alone, t, true, bytes);
-    memcpy(w->z, moved(w), bytes);
+    if (t >= first) collect(w, q, j->out, i, t - first, move(w, &alone, t, false, bytes));
+    memcpy(w->z, move(w, &alone, t, true, bytes), bytes);
   }
   dv_draws_end(&w->draws, q, j->out, i);
 }

@@ -141,12 +141,6 @@ static void move(dvbf_jacobian *l, const float *z, const float *u) {
   }
 }
 
-/* Derivative of the mean by the output; every density's is smooth, and differences are exact to 1e-9. */
-static double slope_of(const dv_density *d, double output) {
-  const double step = 1e-4;
-  return (dv_density_mean(d, output + step) - dv_density_mean(d, output - step)) / (2 * step);
-}
-
 static void emit(dvbf_jacobian *l, const float *z, const float *u) {
   const dvbf_model *m = l->model;
   part *p = &l->emission;
@@ -164,7 +158,7 @@ static void emit(dvbf_jacobian *l, const float *z, const float *u) {
     const dvbf_real *du = n_u ? dvbf_gradient_at(run, p->program.u) : NULL;
     for (int r = 0; r < count; r++) {
       size_t i = (size_t)first + (size_t)r;
-      double slope = slope_of(m->density, (double)output[i]) / (double)m->x.scale[i];
+      double slope = dv_density_slope(m->density, (double)output[i]) / (double)m->x.scale[i];
       for (size_t k = 0; k < n_z; k++) l->h[i * n_z + k] = (float)(slope * (double)dz[(size_t)r * n_z + k]);
       for (size_t k = 0; k < n_u; k++)
         l->d[i * n_u + k] = (float)(slope * (double)du[(size_t)r * n_u + k] * (double)m->u.scale[k]);

@@ -22,7 +22,9 @@ void *dv_workspace_take(dv_workspace *room, size_t count, size_t size) {
   return here;
 }
 
-void dv_program_memory_lay_out(dv_workspace *room, dv_program_memory *m, const dvbf_program *recorded) {
+void dv_program_memory_lay_out(dv_workspace *room, dv_program_memory *m, const dvbf_program *recorded,
+                               const dvbf_model *model, const dv_conditions *conditions,
+                               const uint32_t *key) {
   size_t reals = recorded->graph->arena;
   bool back = dv_graph_training(recorded->graph);
   void *graph = dv_workspace_take(room, 1, dv_graph_packed_size(recorded->graph));
@@ -33,6 +35,9 @@ void dv_program_memory_lay_out(dv_workspace *room, dv_program_memory *m, const d
   m->program.graph = NULL; /* the heap's copy is freed; runs use the packed one */
   m->run = dv_run_in(dv_graph_pack(recorded->graph, graph), arena);
   m->run.begun = begun;
+  m->run.parameters = model->parameters.values;
+  m->run.conditions = conditions;
+  m->run.sequence = key;
   memset(arena, 0, reals * sizeof(dvbf_real));
 }
 
@@ -52,58 +57,41 @@ static dvbf_status record(dvbf_program programs[PROGRAMS], const dvbf_model *m, 
   return status;
 }
 
-static size_t belief_size(const dv_online *o) {
-  return (o->samples + 2) * (size_t)o->model->n_z;
-}
-
 /* Arrays that every model needs. */
 static void place_arrays(dv_workspace *room, dv_online *o) {
+  const dvbf_model_class *type = o->model->type;
   size_t n_x = (size_t)o->model->n_x, n_u = (size_t)o->model->n_u, n_z = (size_t)o->model->n_z;
   size_t n = (size_t)o->frames;
   o->number = dv_workspace_take(room, o->samples, sizeof *o->number);
   o->x = dv_workspace_take(room, n * n_x, sizeof *o->x);
-  o->u = dv_workspace_take(room, n * n_u, sizeof *o->u);
   o->missing = dv_workspace_take(room, n, sizeof *o->missing);
-  o->z = dv_workspace_take(room, belief_size(o), sizeof *o->z);
-  o->kept = dv_workspace_take(room, belief_size(o), sizeof *o->kept);
-  o->kept_u = dv_workspace_take(room, n_u, sizeof *o->kept_u);
   o->frame = dv_workspace_take(room, n_x, sizeof *o->frame);
-  if (o->model->type->reads_frame) o->before = dv_workspace_take(room, n_x, sizeof *o->before);
-  if (!room->at) return;
-  o->mean = o->z + o->samples * n_z;
-  o->deviation = o->mean + n_z;
+  if (type->reads_frame) o->before = dv_workspace_take(room, n_x, sizeof *o->before);
+  size_t begin = room->used;
+  o->z = dv_workspace_take(room, o->samples * n_z, sizeof *o->z);
+  o->mean = dv_workspace_take(room, n_z, sizeof *o->mean);
+  o->deviation = dv_workspace_take(room, n_z, sizeof *o->deviation);
+  o->u = dv_workspace_take(room, n * n_u, sizeof *o->u);
+  if (type->online_step) o->exact = dv_workspace_take(room, 1, type->online_size(type, o->model));
+  o->belief = room->used - begin;
+  o->kept = dv_workspace_take(room, 1, o->belief);
 }
 
 static dv_online *place(dv_workspace *room, const dv_online *like, const dvbf_program programs[PROGRAMS],
                         const dv_low_rank *plane) {
-  const dvbf_model_class *type = like->model->type;
   dv_online parts = *like, *o = dv_workspace_take(room, 1, sizeof *o);
   dv_program_memory *machines[PROGRAMS] = {&parts.start, &parts.step, &parts.emission};
   place_arrays(room, &parts);
-  if (type->online_step) {
-    parts.exact = dv_workspace_take(room, 1, type->online_size(type, like->model));
-    parts.kept_exact = dv_workspace_take(room, 1, type->online_size(type, like->model));
-  }
-  for (int i = 0; i < PROGRAMS && !type->online_step; i++)
-    dv_program_memory_lay_out(room, machines[i], &programs[i]);
+  for (int i = 0; i < PROGRAMS && !like->model->type->online_step; i++)
+    dv_program_memory_lay_out(room, machines[i], &programs[i], like->model, o ? &o->conditions : NULL,
+                              parts.number);
   if (!o) return NULL;
   if (plane->rank) fill(&parts.step, programs[STEP].plane_in, plane->in);
   if (plane->rank) fill(&parts.step, programs[STEP].plane_out, plane->out);
+  for (size_t i = 0; i < parts.samples; i++) parts.number[i] = (uint32_t)i;
   *o = parts;
-  return o;
-}
-
-static void prepare(dv_online *o, uint64_t seed) {
-  dv_program_memory *machines[PROGRAMS] = {&o->start, &o->step, &o->emission};
-  o->conditions = dv_model_conditions(o->model, seed);
-  o->conditions.n_scalars = 0; /* no result depends on one that is set: nothing to look up in each step */
-  for (size_t i = 0; i < o->samples; i++) o->number[i] = (uint32_t)i;
-  for (int i = 0; i < PROGRAMS && !o->exact; i++) {
-    machines[i]->run.parameters = o->model->parameters.values;
-    machines[i]->run.conditions = &o->conditions;
-    machines[i]->run.sequence = o->number;
-  }
   dv_online_reset(o);
+  return o;
 }
 
 dvbf_status dv_online_lay_out(dv_online **out, dv_workspace *room, const dvbf_model *model, size_t samples,
@@ -113,13 +101,15 @@ dvbf_status dv_online_lay_out(dv_online **out, dv_workspace *room, const dvbf_mo
   if (status) return status;
   int asked = dv_model_start_frames(model),
       frames = asked ? asked : dv_settings_predict_from(model->settings);
-  dv_online like = {
-      .model = model, .frames = frames, .samples = samples, .through = dv_model_feeds_through(model)};
+  dv_online like = {.model = model,
+                    .frames = frames,
+                    .samples = samples,
+                    .through = dv_model_feeds_through(model),
+                    .conditions = dv_model_conditions(model, seed)};
+  like.conditions.n_scalars = 0; /* no result depends on one that is set: nothing to look up in each step */
   if (!model->type->online_step) status = record(programs, model, samples, frames, plane->rank, error);
-  dv_online *o = status ? NULL : place(room, &like, programs, plane);
+  *out = status ? NULL : place(room, &like, programs, plane);
   for (int i = 0; i < PROGRAMS; i++) dv_program_clear(&programs[i]);
-  if (o) prepare(o, seed);
-  *out = o;
   return status;
 }
 
@@ -217,17 +207,13 @@ static void begin(dv_online *o) {
   }
 }
 
-bool dv_online_feeds_through(const dv_online *o) {
-  return o->through;
-}
-
 /* Keeps a frame for the initial network. */
 static void collect(dv_online *o, const float *x, const float *u) {
   size_t n_x = (size_t)o->model->n_x, n_u = (size_t)o->model->n_u, t = (size_t)o->seen++;
   o->missing[t] = !x;
   if (x) memcpy(o->x + t * n_x, x, n_x * sizeof *x);
   if (n_u) memset(o->u + t * n_u, 0, n_u * sizeof *u);
-  size_t lag = dv_online_feeds_through(o) ? 0 : 1;
+  size_t lag = o->through ? 0 : 1;
   if (n_u && u && t >= lag) memcpy(o->u + (t - lag) * n_u, u, n_u * sizeof *u);
 }
 
@@ -238,7 +224,7 @@ static float *control_before(const dv_online *o) {
 
 /* A later frame. */
 static void follow(dv_online *o, const float *x, const float *u) {
-  if (!dv_online_feeds_through(o) || !u) {
+  if (!o->through || !u) {
     advance(o, x, u, NULL);
     return;
   }
@@ -283,24 +269,18 @@ void dv_online_step(dv_online *o, const float *x, const float *u) {
 /* ---- Predictions ---- */
 
 void dv_online_forecast_begin(dv_online *o) {
-  const dvbf_model_class *type = o->model->type;
   o->kept_conditions = o->conditions;
   o->kept_missing = o->before_missing;
   /* Separate noise for every step that predictions start from. */
   o->conditions.seed = dv_sequence_seed(o->conditions.seed, o->conditions.update);
   o->conditions.update = 0;
-  memcpy(o->kept, o->z, belief_size(o) * sizeof *o->kept);
-  if (o->model->n_u) memcpy(o->kept_u, control_before(o), (size_t)o->model->n_u * sizeof *o->kept_u);
-  if (o->exact) memcpy(o->kept_exact, o->exact, type->online_size(type, o->model));
+  memcpy(o->kept, o->z, o->belief);
 }
 
 void dv_online_forecast_end(dv_online *o) {
-  const dvbf_model_class *type = o->model->type;
   o->conditions = o->kept_conditions;
   o->before_missing = o->kept_missing; /* what is before stays as it is while nothing is seen */
-  memcpy(o->z, o->kept, belief_size(o) * sizeof *o->z);
-  if (o->model->n_u) memcpy(control_before(o), o->kept_u, (size_t)o->model->n_u * sizeof *o->kept_u);
-  if (o->exact) memcpy(o->exact, o->kept_exact, type->online_size(type, o->model));
+  memcpy(o->z, o->kept, o->belief);
 }
 
 /* Adds x of the frame in `row` of the emission, which belongs to a sample: `n` samples are there then. */
@@ -365,5 +345,5 @@ void dv_online_forecast(dv_online *o, uint32_t t, const float *u, const dv_expec
   }
   follow(o, NULL, u);
   summarise(o);
-  expect_x(o, t, dv_online_feeds_through(o) ? u : NULL, out);
+  expect_x(o, t, o->through ? u : NULL, out);
 }

@@ -36,9 +36,10 @@ typedef struct dv_program_memory {
   dvbf_program program;
   dvbf_run run;
 } dv_program_memory;
-/* Counts, or packs a recorded program, which may be cleared afterwards; parameters, conditions and keys are
- * the caller's to set. One that was recorded with DV_DERIVATIVES can run back, too. */
-void dv_program_memory_lay_out(dv_workspace *room, dv_program_memory *machine, const dvbf_program *recorded);
+/* Counts, or packs a recorded program, which may be cleared afterwards, with the model's parameters, and
+ * conditions and keys [rows] of the caller. One that was recorded with DV_DERIVATIVES can run back, too. */
+void dv_program_memory_lay_out(dv_workspace *room, dv_program_memory *machine, const dvbf_program *recorded,
+                               const dvbf_model *model, const dv_conditions *conditions, const uint32_t *key);
 
 typedef struct dv_online {
   const dvbf_model *model;
@@ -50,15 +51,16 @@ typedef struct dv_online {
   uint32_t *number; /* [samples] keys of the noise */
   float *x, *u;     /* [frames][n_x], [frames][n_u] first observations, and the controls that followed them */
   bool *missing;    /* [frames] */
-  float *z, *mean, *deviation; /* [samples][n_z], [n_z], [n_z], one behind the other */
+  float *z, *mean, *deviation; /* [samples][n_z], [n_z], [n_z] */
   size_t samples;
   float *before; /* [n_x] the frame before, where the model reads it in a step, and whether it was missing */
   bool before_missing, kept_missing;
   void *exact; /* the filter of a model with exact inference, which needs no programs; else NULL */
   /* During predictions: the belief to restore, and the mean of x of one sample. */
   dv_conditions kept_conditions;
-  float *kept, *kept_u, *frame; /* as z, mean and deviation; [n_u]; [n_x] */
-  void *kept_exact;
+  void *kept; /* [belief] bytes from z on, which u and exact follow */
+  size_t belief;
+  float *frame; /* [n_x] */
 } dv_online;
 
 /* Counts, or places a filter into the room and prepares it; it stays NULL while counting. */
@@ -66,9 +68,8 @@ dvbf_status dv_online_lay_out(dv_online **out, dv_workspace *room, const dvbf_mo
                               uint64_t seed, const dv_low_rank *plane, dvbf_error *error);
 /* Forgets all observations. */
 void dv_online_reset(dv_online *o);
-/* With feedthrough u belongs to the frame that it comes with, else to the frame before. */
-bool dv_online_feeds_through(const dv_online *o);
-/* x [n_x] or NULL; u [n_u] as the model takes it, or NULL. */
+/* x [n_x] or NULL; u [n_u] as the model takes it, or NULL. With feedthrough it belongs to the frame that it
+ * comes with, else to the frame before. */
 void dv_online_step(dv_online *o, const float *x, const float *u);
 /* Whether there is a belief. */
 bool dv_online_ready(const dv_online *o);

@@ -47,7 +47,8 @@ static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int t, int
   return dvbf_at(run, dvbf_steps(value, t, 1)) + (size_t)r * (size_t)value.cols;
 }
 
-/* ln prior - ln q of row r of step t of a draw; 0 if it comes from the prior. */
+/* ln prior - ln q of row r of step t of a draw, the first one (w_1, or z_1 if there is no w) or a later one
+ * (w_t, or z_{t+1} given z_t); 0 if it comes from the prior. */
 static double log_ratio(const dvbf_drawn *d, const dv_worker *w, int t, int r) {
   const dvbf_run *run = &w->run;
   int n = d->value.cols;
@@ -58,16 +59,6 @@ static double log_ratio(const dvbf_drawn *d, const dv_worker *w, int t, int r) {
   double prior =
       d->prior.buffer < 0 ? log_standard(value, n) : log_state(value, row_of(run, d->prior, t, r), n);
   return prior - log_q(row_of(run, d->head, t, r), row_of(run, d->noise, t, r), n);
-}
-
-/* ln p - ln q of what row r draws at the first step: w_1, or z_1 if there is no w. */
-static double log_ratio_first(const dv_worker *w, int r) {
-  return log_ratio(&w->program->first, w, 0, r);
-}
-
-/* The same of the step from t: w_t, or z_{t+1} given z_t. 0 if it comes from the prior. */
-static double log_ratio_later(const dv_worker *w, int t, int r) {
-  return log_ratio(&w->program->later, w, t, r);
 }
 
 double dv_frame_jacobian(const dv_worker *w, double whole, int t, int r) {
@@ -138,6 +129,23 @@ void dv_stepper_clear(dv_stepper *b) {
   dv_program_clear(&b->start_program);
   dv_program_clear(&b->step_program);
   DV_FREE(b->zeros, b->key);
+}
+
+const dvbf_real *dv_stepper_start(dv_stepper *b, const dvbf_sequences *s) {
+  b->conditions.update = 0;
+  dv_worker_load(&b->start, s, b->zeros, b->start_program.rows, b->start_program.steps);
+  dv_run_forward(&b->start.run);
+  return dvbf_at(&b->start.run, b->start_program.z);
+}
+
+const dvbf_real *dv_stepper_move(dv_stepper *b, const dvbf_sequences *s, size_t t, bool seen,
+                                 uint32_t update) {
+  dvbf_sequences view = dv_view(s, t - 1, 2);
+  b->conditions.update = update;
+  dv_conditions_set(&b->conditions, DVBF_FILTER_WAIT, (int)t < dv_model_recognises_from(b->step.model));
+  dv_worker_load(&b->step, &view, b->zeros, b->step_program.rows, seen ? 2 : 1);
+  dv_run_forward(&b->step.run);
+  return dvbf_at(&b->step.run, dvbf_steps(b->step_program.z, 1, 1));
 }
 
 static dvbf_status allocate(dv_particles *p, dvbf_error *error) {
@@ -223,16 +231,13 @@ static void weigh(dv_particles *p, size_t t) {
 /* z_1 ~ q(w_1), weight p(w_1) p(x_1 | z_1) / q(w_1). */
 static void start(dv_particles *p) {
   const dvbf_program *g = &p->by.start_program;
-  dvbf_sequences view = dv_view(&p->sequence, 0, p->steps);
-  p->by.conditions.update = 0;
-  dv_worker_load(&p->by.start, &view, p->by.zeros, g->rows, g->steps);
-  dv_run_forward(&p->by.start.run);
+  const dvbf_real *z = dv_stepper_start(&p->by, &p->sequence);
   double jacobian = dv_frame_jacobian(&p->by.start, p->jacobian, 0, 0);
   const dvbf_real *ln_p = dvbf_at(&p->by.start.run, g->ln_p);
-  memcpy(p->z, dvbf_at(&p->by.start.run, g->z), p->count * (size_t)p->model->n_z * sizeof *p->z);
+  memcpy(p->z, z, p->count * (size_t)p->model->n_z * sizeof *z);
   for (size_t r = 0; r < p->count; r++) {
     p->log_weight[r] =
-        log_ratio_first(&p->by.start, (int)r) + (double)ln_p[r] + jacobian - dv_log((double)p->count);
+        log_ratio(&g->first, &p->by.start, 0, (int)r) + (double)ln_p[r] + jacobian - dv_log((double)p->count);
     p->parent[r] = (uint32_t)r;
   }
   weigh(p, 0);
@@ -260,7 +265,6 @@ static void choose_parents(dv_particles *p, size_t t) {
 static void advance(dv_particles *p, size_t t) {
   const dvbf_program *g = &p->by.step_program;
   size_t n_z = (size_t)p->model->n_z;
-  dvbf_sequences view = dv_view(&p->sequence, t - 1, 2);
   dvbf_real *z = dvbf_at(&p->by.step.run, g->z);
   const dvbf_real *before = p->z + (t - 1) * p->count * n_z;
   choose_parents(p, t);
@@ -268,16 +272,12 @@ static void advance(dv_particles *p, size_t t) {
     memcpy(z + r * n_z, before + p->parent[t * p->count + r] * n_z, n_z * sizeof *z);
   dv_particles_universal(p, t - 1);
   if (p->v) memcpy(dvbf_at(&p->by.step.run, g->v), p->v, p->n_v * sizeof *p->v);
-  p->by.conditions.update = (uint32_t)t;
-  dv_conditions_set(&p->by.conditions, DVBF_FILTER_WAIT, (int)t < dv_model_recognises_from(p->model));
-  dv_worker_load(&p->by.step, &view, p->by.zeros, g->rows, 2);
-  dv_run_forward(&p->by.step.run);
+  const dvbf_real *moved = dv_stepper_move(&p->by, &p->sequence, t, true, (uint32_t)t);
   double jacobian = dv_frame_jacobian(&p->by.step, p->jacobian, 1, 0);
   const dvbf_real *ln_p = dvbf_at(&p->by.step.run, g->ln_p);
-  memcpy(p->z + t * p->count * n_z, dvbf_at(&p->by.step.run, dvbf_steps(g->z, 1, 1)),
-         p->count * n_z * sizeof *z);
+  memcpy(p->z + t * p->count * n_z, moved, p->count * n_z * sizeof *z);
   for (size_t r = 0; r < p->count; r++)
-    p->log_weight[r] += log_ratio_later(&p->by.step, 0, (int)r) + (double)ln_p[r] + jacobian;
+    p->log_weight[r] += log_ratio(&g->later, &p->by.step, 0, (int)r) + (double)ln_p[r] + jacobian;
   weigh(p, t);
 }
 
@@ -324,11 +324,11 @@ void dv_importance_clear(dv_importance *m) {
 static double log_weight_of(const dv_importance *m, int r) {
   const dvbf_program *p = &m->program;
   const dvbf_real *ln_p = dvbf_at(&m->worker.run, p->ln_p);
-  double sum = log_ratio_first(&m->worker, r);
+  double sum = log_ratio(&p->first, &m->worker, 0, r);
   for (int t = 0; t < p->steps; t++) {
     sum += (double)ln_p[(size_t)t * (size_t)p->rows + (size_t)r] +
            dv_frame_jacobian(&m->worker, m->jacobian, t, r);
-    if (t + 1 < p->steps) sum += log_ratio_later(&m->worker, t, r);
+    if (t + 1 < p->steps) sum += log_ratio(&p->later, &m->worker, t, r);
   }
   return sum;
 }

