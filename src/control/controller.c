@@ -228,8 +228,8 @@ const float *dvbf_controller_goal(const dvbf_controller *c) {
   return c->goal_z;
 }
 
-const dv_cost *dv_controller_cost(const dvbf_controller *c) {
-  return c->planner.task;
+const dv_planner *dv_controller_planner(const dvbf_controller *c) {
+  return &c->planner;
 }
 
 double dv_controller_effort(const dvbf_controller *c) {
@@ -241,10 +241,6 @@ double dv_controller_effort(const dvbf_controller *c) {
         fmax(most, sqrt(dv_dot(gain, gain, (size_t)t->n_z)) / dv_planner_half_width(&c->planner, i % t->n_u));
   }
   return most;
-}
-
-const dv_control_settings *dv_controller_settings(const dvbf_controller *c) {
-  return &c->planner.settings;
 }
 
 /* ---- Stepping ---- */

@@ -92,12 +92,6 @@ void dv_planner_acted(dv_planner *p, const float *u) {
     if (isfinite(u[i])) p->sent[i] = u[i];
 }
 
-static dv_effort effort_of(dv_planner *p) {
-  dv_effort effort = {.iterations = (int)p->settings.iterations, .tolerance = 1e-7};
-  if (p->settings.deadline) effort.late = is_late, effort.user = &p->deadline;
-  return effort;
-}
-
 static void control_by_plan(void *user, int t, const double *z, double *u) {
   dv_ilqr_control(user, t, z, u);
 }
@@ -115,28 +109,6 @@ static dv_plan improve_plan(dv_planner *p, const dv_effort *effort, const dv_dra
   return dv_ilqr_plan(p->ilqr, p->first, &none);
 }
 
-static dv_plan make_plan(dv_planner *p) {
-  dv_effort effort = effort_of(p);
-  dv_drawing drawing = {.rounds = (int)p->settings.rounds,
-                        .spread = p->settings.spread,
-                        .correlation = p->settings.correlation,
-                        .seed = (unsigned long long)p->settings.seed,
-                        .number = p->number,
-                        .futures = p->settings.risk > 0 ? (int)p->settings.futures : 0,
-                        .risk = p->settings.risk};
-  dv_plan drawn = {.end = DV_PLAN_FAILED};
-  size_t size = (size_t)p->task->steps * (size_t)p->task->n_u * sizeof *p->ilqr->u;
-  if (p->planned) dv_ilqr_resume(p->ilqr, p->first);
-  p->number++;
-  if (p->shoot) {
-    memcpy(p->shoot->u, p->ilqr->u, size);
-    drawn = dv_cross_entropy_plan(p->shoot, p->first, &drawing, &effort);
-    if (drawn.end != DV_PLAN_FAILED) memcpy(p->ilqr->u, p->shoot->u, size);
-  }
-  if (p->settings.planner == DV_PLANNER_SAMPLING) effort.iterations = 0;
-  return improve_plan(p, &effort, &drawing, &drawn);
-}
-
 /* The state in which a plan begins, once all given controls have acted, and the last of these. */
 static void set_first(dv_planner *p, const float *z) {
   const dv_cost *t = p->task;
@@ -150,8 +122,27 @@ static void set_first(dv_planner *p, const float *z) {
 }
 
 dv_plan dv_planner_plan(dv_planner *p, const float *z) {
+  dv_effort effort = {.iterations = (int)p->settings.iterations, .tolerance = 1e-7};
+  dv_drawing drawing = {.rounds = (int)p->settings.rounds,
+                        .spread = p->settings.spread,
+                        .correlation = p->settings.correlation,
+                        .seed = (unsigned long long)p->settings.seed,
+                        .number = p->number,
+                        .futures = p->settings.risk > 0 ? (int)p->settings.futures : 0,
+                        .risk = p->settings.risk};
+  dv_plan drawn = {.end = DV_PLAN_FAILED};
+  size_t size = (size_t)p->task->steps * (size_t)p->task->n_u * sizeof *p->ilqr->u;
+  if (p->settings.deadline) effort.late = is_late, effort.user = &p->deadline;
   set_first(p, z);
-  return make_plan(p);
+  if (p->planned) dv_ilqr_resume(p->ilqr, p->first);
+  p->number++;
+  if (p->shoot) {
+    memcpy(p->shoot->u, p->ilqr->u, size);
+    drawn = dv_cross_entropy_plan(p->shoot, p->first, &drawing, &effort);
+    if (drawn.end != DV_PLAN_FAILED) memcpy(p->ilqr->u, p->shoot->u, size);
+  }
+  if (p->settings.planner == DV_PLANNER_SAMPLING) effort.iterations = 0;
+  return improve_plan(p, &effort, &drawing, &drawn);
 }
 
 static void be_safe(dv_planner *p) {

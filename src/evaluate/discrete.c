@@ -80,10 +80,6 @@ static double mean_of(const columns *c, size_t k, int state) {
   return state < 0 ? mean : (c->sum[after] + mean) / (c->seen[after] + 1);
 }
 
-static void clear(columns *c) {
-  DV_FREE(c->first, c->size, c->sum, c->seen, c->before);
-}
-
 static dvbf_status learn(columns *c, const dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
   size_t n = (size_t)m->n_x, largest = 1;
   *c = (columns){.n = n, .density = m->density, .grouped = m->density->groups};
@@ -140,7 +136,7 @@ static dvbf_status score_columns(dv_discrete_likelihood *out, const dvbf_model *
   if (!status) status = dv_visit_rows(s, NULL, c.n, score_row, &how, error);
   if (!status) status = dv_sequences_intact(s, error);
   for (int b = 0; b < DV_ROLLING_BLOCKS && !c.states; b++) out->last[b] = NAN;
-  clear(&c);
+  DV_FREE(c.first, c.size, c.sum, c.seen, c.before);
   return status;
 }
 

@@ -17,23 +17,23 @@
 
 /* ---- Paths ---- */
 
-/* Makes room for paths through these sequences, and for their x if it is wanted. */
+/* Makes room for paths through these sequences, and for their x if it is wanted; to be freed also after a
+ * failure. */
 static dvbf_status new_paths(dv_paths **out, const dvbf_model *m, const dvbf_sequences *s, bool x,
                              dvbf_error *error) {
-  dv_paths *p = dv_calloc(1, sizeof *p);
+  dv_paths *p = *out = dv_calloc(1, sizeof *p);
   size_t frames = s->count * s->steps, n_z = (size_t)m->n_z;
   if (!p) return dv_fail_memory(error, "making room for paths");
-  *p = (dv_paths){.count = s->count, .steps = s->steps, .n_z = n_z, .n_x = s->n_x};
-  p->z = dv_calloc(frames, n_z * sizeof *p->z);
-  if (x) p->x = dv_calloc(frames, s->n_x * sizeof *p->x);
-  p->log_likelihood = dv_calloc(frames, sizeof *p->log_likelihood);
-  p->kl = dv_calloc(frames, sizeof *p->kl);
-  if (!p->z || (x && !p->x) || !p->log_likelihood || !p->kl) {
-    dv_paths_free(p);
-    return dv_fail_memory(error, "making room for paths");
-  }
-  *out = p;
-  return DVBF_OK;
+  *p = (dv_paths){.count = s->count,
+                  .steps = s->steps,
+                  .n_z = n_z,
+                  .n_x = s->n_x,
+                  .z = dv_calloc(frames, n_z * sizeof *p->z),
+                  .x = x ? dv_calloc(frames, s->n_x * sizeof *p->x) : NULL,
+                  .log_likelihood = dv_calloc(frames, sizeof *p->log_likelihood),
+                  .kl = dv_calloc(frames, sizeof *p->kl)};
+  bool room = p->z && (p->x || !x) && p->log_likelihood && p->kl;
+  return room ? DVBF_OK : dv_fail_memory(error, "making room for paths");
 }
 
 void dv_paths_free(dv_paths *p) {

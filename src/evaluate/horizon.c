@@ -16,7 +16,11 @@ enum { ORIGINS = 200, HORIZON = 100 };
 /* Columns have curves of their own if there are no more than these, of so many predicted frames. */
 enum { COLUMNS = 64, FRAMES = 1 << 17 };
 
-/* Sums of all predicted frames of one set of origins. */
+/* What is known of each predicted value: squared errors of the model, of the last known value and of the
+ * mean, and whether it is there. */
+enum { MODEL, LAST, MEAN, SEEN, KINDS };
+
+/* One set of origins. */
 typedef struct scoring {
   const dvbf_sequences *sequences;
   dvbf_evaluation *out;
@@ -24,18 +28,16 @@ typedef struct scoring {
   size_t observed, horizon; /* of these sequences */
   size_t wide;              /* 1 for all columns together, then each of the evaluation's columns */
   bool baselines;           /* the pass that runs now scores them too */
-  /* [count][horizon][wide]: values that are there, and squared errors: of the model, of the last known value,
-   * of the mean. */
-  double *seen, *model, *last, *mean;
-  double *count;          /* [wide][horizon of all] values that are there, over all sets */
-  dv_tracker tracker;     /* where images show an object */
-  size_t pixels;          /* of such an image; else 0 */
-  double *moved, *stayed; /* [count][horizon] distance of its centre in both, NaN if it is unknown */
-  float *guess;           /* [shards][3 n_x + 2 pixels] */
+  double *frames[KINDS];    /* [count][horizon][wide] */
+  double *count;            /* [wide][horizon of all] values that are there, over all sets */
+  dv_tracker tracker;       /* where images show an object */
+  size_t pixels;            /* of such an image; else 0 */
+  double *moved, *stayed;   /* [count][horizon] distance of its centre in both, NaN if it is unknown */
+  float *guess;             /* [shards][3 n_x + 2 pixels] */
 } scoring;
 
-static void score(const scoring *c, double *square, size_t frame, const float *x, const float *guess) {
-  double *to = square + frame * c->wide;
+static void score(const scoring *c, int kind, size_t frame, const float *x, const float *guess) {
+  double *to = c->frames[kind] + frame * c->wide;
   to[0] = 0;
   for (size_t k = 0; k < c->sequences->n_x; k++) {
     if (isnan(x[k])) continue;
@@ -46,10 +48,11 @@ static void score(const scoring *c, double *square, size_t frame, const float *x
 }
 
 static void count_values(const scoring *c, size_t frame, const float *x) {
+  double *seen = c->frames[SEEN] + frame * c->wide;
   for (size_t k = 0; k < c->sequences->n_x; k++) {
     if (isnan(x[k])) continue;
-    c->seen[frame * c->wide] += 1;
-    if (c->wide > 1) c->seen[frame * c->wide + 1 + k] = 1;
+    seen[0] += 1;
+    if (c->wide > 1) seen[1 + k] = 1;
   }
 }
 
@@ -66,8 +69,8 @@ static void find_last(float *last, const scoring *c, const float *x) {
 static void score_baselines(const scoring *c, size_t frame, const float *x, const float *guess,
                             const float *last, const float *mean, float *room) {
   count_values(c, frame, x);
-  score(c, c->last, frame, x, last);
-  score(c, c->mean, frame, x, mean);
+  score(c, LAST, frame, x, last);
+  score(c, MEAN, frame, x, mean);
   if (!c->pixels) return;
   c->moved[frame] = dv_tracker_distance(&c->tracker, x, guess, room);
   c->stayed[frame] = dv_tracker_distance(&c->tracker, x, last, room);
@@ -88,18 +91,16 @@ static void collect(void *user, const dv_worker *w, size_t shard, size_t first, 
     for (size_t t = c->observed; t < length; t++) {
       size_t frame = (first + r) * c->horizon + t - c->observed;
       dv_model_unscale(w->model, output + (t * rows + r) * n, guess);
-      score(c, c->model, frame, x + t * n, guess);
+      score(c, MODEL, frame, x + t * n, guess);
       if (c->baselines) score_baselines(c, frame, x + t * n, guess, last, mean, mean + n);
     }
   }
 }
 
-static void gather(const scoring *c, const dv_pass *pass, double *values, size_t wide) {
-  dv_pass_gather(pass, c->sequences, values, c->horizon * wide * sizeof *values);
-}
-
 /* out [wide][horizon of all] += share * sum over all sequences. */
-static void add_up(double *out, const scoring *c, const double *frames, double share) {
+static void add_up(double *out, const scoring *c, const dv_pass *pass, int kind, double share) {
+  double *frames = c->frames[kind];
+  dv_pass_gather(pass, c->sequences, frames, c->horizon * c->wide * sizeof *frames);
   for (size_t h = 0; h < c->horizon; h++)
     for (size_t k = 0; k < c->wide; k++) {
       double sum = 0;
@@ -111,7 +112,8 @@ static void add_up(double *out, const scoring *c, const double *frames, double s
 /* ---- Distances ---- */
 
 /* Mean over the frames where both are known. */
-static void average_distance(double *out, const scoring *c, const double *frames) {
+static void average_distance(double *out, const scoring *c, const dv_pass *pass, double *frames) {
+  dv_pass_gather(pass, c->sequences, frames, c->horizon * sizeof *frames);
   for (size_t h = 0; h < c->horizon; h++) {
     double sum = 0, count = 0;
     for (size_t i = 0; i < c->sequences->count; i++) {
@@ -130,31 +132,26 @@ static double steps_near(const scoring *c) {
   return sum / (double)c->sequences->count;
 }
 
-static void add_distances(const scoring *c, const dv_pass *pass) {
-  gather(c, pass, c->moved, 1);
-  gather(c, pass, c->stayed, 1);
-  average_distance(c->out->distance, c, c->moved);
-  average_distance(c->out->distance_repeat, c, c->stayed);
-  c->out->steps_near = steps_near(c);
-}
-
 /* ---- One set of origins ---- */
 
 static dvbf_status make_room(scoring *c, size_t shards, dvbf_error *error) {
   size_t frames, values;
-  bool fits = dv_multiply(c->sequences->count, c->horizon, &frames) && dv_multiply(frames, c->wide, &values);
-  if (fits) {
-    c->seen = dv_calloc(values, sizeof *c->seen);
-    c->model = dv_calloc(values, sizeof *c->model);
-    c->last = dv_calloc(values, sizeof *c->last);
-    c->mean = dv_calloc(values, sizeof *c->mean);
-    c->moved = c->pixels ? dv_calloc(frames, sizeof *c->moved) : NULL;
-    c->stayed = c->pixels ? dv_calloc(frames, sizeof *c->stayed) : NULL;
-    c->guess = dv_calloc(shards, (3 * c->sequences->n_x + 2 * c->pixels) * sizeof *c->guess);
-  }
-  bool room = fits && c->seen && c->model && c->last && c->mean && c->guess &&
-              (!c->pixels || (c->moved && c->stayed));
-  return room ? DVBF_OK : dv_fail_memory(error, "scoring predictions");
+  bool room = dv_multiply(c->sequences->count, c->horizon, &frames) && dv_multiply(frames, c->wide, &values);
+  for (int kind = 0; kind < KINDS && room; kind++)
+    room = (c->frames[kind] = dv_calloc(values, sizeof *c->frames[kind]));
+  if (room && c->pixels)
+    room = (c->moved = dv_calloc(frames, sizeof *c->moved)) &&
+           (c->stayed = dv_calloc(frames, sizeof *c->stayed));
+  if (room) c->guess = dv_calloc(shards, (3 * c->sequences->n_x + 2 * c->pixels) * sizeof *c->guess);
+  return room && c->guess ? DVBF_OK : dv_fail_memory(error, "scoring predictions");
+}
+
+static void free_room(scoring *c) {
+  for (int kind = 0; kind < KINDS; kind++) dv_free(c->frames[kind]);
+  DV_FREE(c->moved, c->stayed, c->guess);
+  memset(c->frames, 0, sizeof c->frames);
+  c->moved = c->stayed = NULL;
+  c->guess = NULL;
 }
 
 /* Samples, and a prediction without noise, which comes last and scores the baselines too. */
@@ -165,18 +162,18 @@ static dvbf_status run_model(scoring *c, dv_pass *pass, const dv_evaluate_settin
     conditions.noise_free = c->baselines = i == o->samples;
     dvbf_status status = dv_pass_run(pass, c->sequences, &conditions, collect, c, error);
     if (status) return status;
-    gather(c, pass, c->model, c->wide);
-    add_up(c->baselines ? e->mse_mean_path : e->mse, c, c->model, c->baselines ? 1 : 1 / (double)o->samples);
+    add_up(c->baselines ? e->mse_mean_path : e->mse, c, pass, MODEL,
+           c->baselines ? 1 : 1 / (double)o->samples);
   }
-  gather(c, pass, c->seen, c->wide);
-  gather(c, pass, c->last, c->wide);
-  gather(c, pass, c->mean, c->wide);
-  add_up(c->count, c, c->seen, 1);
+  add_up(e->mse_repeat, c, pass, LAST, 1);
+  add_up(e->mse_mean, c, pass, MEAN, 1);
+  add_up(c->count, c, pass, SEEN, 1);
   for (size_t frame = 0; frame < c->sequences->count * c->horizon; frame++)
-    e->origins[frame % c->horizon] += c->seen[frame * c->wide] > 0;
-  add_up(e->mse_repeat, c, c->last, 1);
-  add_up(e->mse_mean, c, c->mean, 1);
-  if (c->pixels) add_distances(c, pass);
+    e->origins[frame % c->horizon] += c->frames[SEEN][frame * c->wide] > 0;
+  if (!c->pixels) return DVBF_OK;
+  average_distance(e->distance, c, pass, c->moved);
+  average_distance(e->distance_repeat, c, pass, c->stayed);
+  e->steps_near = steps_near(c);
   return DVBF_OK;
 }
 
@@ -187,10 +184,7 @@ static dvbf_status run_linear(scoring *c, const dvbf_model *linear, dv_threads *
   c->baselines = false;
   dvbf_status status = dv_pass_init(&pass, linear, pool, c->sequences, (int)c->observed, error);
   if (!status) status = dv_pass_run(&pass, c->sequences, &conditions, collect, c, error);
-  if (!status) {
-    gather(c, &pass, c->model, c->wide);
-    add_up(c->out->mse_linear, c, c->model, 1);
-  }
+  if (!status) add_up(c->out->mse_linear, c, &pass, MODEL, 1);
   dv_pass_clear(&pass);
   return status;
 }
@@ -205,7 +199,7 @@ static dvbf_status add_set(scoring *c, const dvbf_model *model, const dv_evaluat
   if (!status) status = run_model(c, &pass, o, error);
   if (!status && linear) status = run_linear(c, linear, pool, error);
   dv_pass_clear(&pass);
-  DV_FREE(c->seen, c->model, c->last, c->mean, c->moved, c->stayed, c->guess);
+  free_room(c);
   return status;
 }
 

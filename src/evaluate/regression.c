@@ -60,48 +60,44 @@ dvbf_status dvbf_regress(dvbf_regression *out, const float *z, size_t points, si
 
 /* ---- State map ---- */
 
-/* z [points][n_z] and y [points][n_s] of all steps with a belief and a known state. */
-typedef struct points {
-  float *z, *y;
-  size_t count, n_z, n_s;
-} points;
-
-static void gather(points *p, const dvbf_estimates *e, const dvbf_sequences *s) {
+/* Fills z [points][n_z] and y [points][n_s] with all steps that have a belief and a known state; returns
+ * their number. */
+static size_t gather(float *z, float *y, const dvbf_estimates *e, const dvbf_sequences *s) {
+  size_t points = 0, n_z = e->n_z, n_s = s->n_s;
   for (size_t i = 0; i < e->count; i++) {
     size_t begin = dvbf_estimates_begin(e, i), steps = e->length ? e->length[i] : e->steps;
-    const float *state = s->state + dvbf_sequence_start(s, i) * s->n_s;
-    for (size_t t = 0; t < steps; t++) {
-      const float *z = e->z_mean + (i * e->steps + t) * e->n_z, *y = state + (begin + t) * s->n_s;
+    const float *state = s->state + (dvbf_sequence_start(s, i) + begin) * n_s;
+    for (size_t t = 0; t < steps; t++, state += n_s) {
       bool known = true;
-      for (size_t k = 0; k < p->n_s; k++) known &= isfinite(y[k]) != 0;
+      for (size_t k = 0; k < n_s; k++) known &= isfinite(state[k]) != 0;
       if (!known) continue;
-      memcpy(p->z + p->count * p->n_z, z, p->n_z * sizeof *z);
-      memcpy(p->y + p->count++ * p->n_s, y, p->n_s * sizeof *y);
+      memcpy(z + points * n_z, e->z_mean + (i * e->steps + t) * n_z, n_z * sizeof *z);
+      memcpy(y + points++ * n_s, state, n_s * sizeof *y);
     }
   }
+  return points;
 }
 
 dvbf_status dvbf_state_map(float *map, double *r2, const dvbf_model *m, const dvbf_sequences *s,
                            dvbf_error *error) {
   dvbf_estimates *e = NULL;
-  points p = {.n_z = (size_t)m->n_z, .n_s = s->n_s};
-  if (!s->n_s || !s->state)
+  size_t n_z = (size_t)m->n_z, n_s = s->n_s;
+  if (!n_s || !s->state)
     return dv_fail(error, DVBF_ARGUMENT, "these data have no known states to regress on z");
   const dv_estimate_request ask = {.kind = DV_FILTER, .samples = 100, .seed = 1};
   dvbf_status status = dv_estimate(&e, m, s, &ask, error);
-  double *row = dv_calloc(p.n_z + 1, sizeof *row), likelihood, one;
-  if (!status) {
-    p.z = dv_calloc(e->count * e->steps * p.n_z + 1, sizeof *p.z);
-    p.y = dv_calloc(e->count * e->steps * p.n_s + 1, sizeof *p.y);
-    if (!p.z || !p.y || !row) status = dv_fail_memory(error, "regressing the state");
-  }
-  if (!status) gather(&p, e, s);
-  for (size_t k = 0; k < p.n_s && !status; k++) {
-    status = dv_regress(p.z, p.count, p.n_z, p.y + k, p.n_s, r2 ? r2 + k : &one, &likelihood, row, error);
-    for (size_t i = 0; i <= p.n_z && !status; i++) map[k * (p.n_z + 1) + i] = (float)row[i];
+  if (status) return status;
+  float *z = dv_calloc(e->count * e->steps + 1, n_z * sizeof *z);
+  float *y = dv_calloc(e->count * e->steps + 1, n_s * sizeof *y);
+  double *row = dv_calloc(n_z + 1, sizeof *row), likelihood, one;
+  if (!z || !y || !row) status = dv_fail_memory(error, "regressing the state");
+  size_t points = status ? 0 : gather(z, y, e, s);
+  for (size_t k = 0; k < n_s && !status; k++) {
+    status = dv_regress(z, points, n_z, y + k, n_s, r2 ? r2 + k : &one, &likelihood, row, error);
+    for (size_t i = 0; i <= n_z && !status; i++) map[k * (n_z + 1) + i] = (float)row[i];
   }
   dvbf_estimates_free(e);
-  DV_FREE(p.z, p.y, row);
+  DV_FREE(z, y, row);
   return status;
 }
 

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "infer/estimate.h"
 #include "model/density.h"
-#include "settings_tables.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,18 +62,6 @@ dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t
 }
 
 /* ---- Predicting ---- */
-
-dvbf_status dv_evaluate_request_of(dv_evaluate_request *out, const dvbf_settings *settings,
-                                   dvbf_error *error) {
-  const dv_evaluate_settings *o = dv_settings_evaluate(settings, error);
-  if (!o) return DVBF_ARGUMENT;
-  *out = (dv_evaluate_request){.observe = (size_t)o->observe,
-                               .seed = (uint64_t)o->seed,
-                               .threads = (unsigned)o->threads,
-                               .interrupt = dv_settings_interrupt(settings),
-                               .ranks = dv_settings_ranks(settings)};
-  return DVBF_OK;
-}
 
 static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, bool free_run,
                            const dv_evaluate_request *ask, dvbf_error *error) {

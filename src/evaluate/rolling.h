@@ -19,10 +19,6 @@ typedef struct dv_evaluate_request {
   dv_ranks *ranks;               /* that share it; NULL: one alone */
 } dv_evaluate_request;
 
-/* From settings of the table "evaluate". */
-dvbf_status dv_evaluate_request_of(dv_evaluate_request *out, const dvbf_settings *settings,
-                                   dvbf_error *error);
-
 enum { DV_ROLLING_BLOCKS = 16 };
 
 /* Squared errors in units of the baseline, of consecutive parts of all scored values: their spread is that of

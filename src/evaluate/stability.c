@@ -63,13 +63,6 @@ static dvbf_status make_ruler(ruler *r, const dvbf_model *m, dvbf_error *error) 
                                                    : dv_fail_memory(error, "measuring linear systems");
 }
 
-static void clear_ruler(ruler *r) {
-  dv_free(r->v);
-  dv_free(r->matrices);
-  dv_free(r->t);
-  dv_free(r->scratch);
-}
-
 /* The systems of r->v, as the model uses them, become the matrices. */
 static void read_systems(ruler *r) {
   const dv_systems *s = &r->systems;
@@ -89,16 +82,19 @@ static double length_in(const double *s, const double *t, const double *inverse,
   return isnan(v[square]) ? INFINITY : v[square];
 }
 
-/* The longest of the matrices in the norm that was found. */
-static double longest(const ruler *r) {
-  int n = r->systems.n;
+/* The longest of the matrices [count][n][n]. */
+static double longest_of(const double *matrices, int count, int n, const double *t, const double *inverse,
+                         double *scratch) {
   double most = 0;
-  if (r->radius) return dv_spectral_radius(r->matrices, n, r->scratch);
-  for (int i = 0; i < r->systems.count; i++) {
-    const double *matrix = r->matrices + (size_t)i * square_of(r);
-    most = fmax(most, length_in(matrix, r->t, r->inverse, n, r->scratch));
-  }
+  for (size_t i = 0; i < (size_t)count; i++)
+    most = fmax(most, length_in(matrices + i * (size_t)n * (size_t)n, t, inverse, n, scratch));
   return most;
+}
+
+/* That of the systems in the norm that was found. */
+static double longest(const ruler *r) {
+  if (r->radius) return dv_spectral_radius(r->matrices, r->systems.n, r->scratch);
+  return longest_of(r->matrices, r->systems.count, r->systems.n, r->t, r->inverse, r->scratch);
 }
 
 /* The Euclidean norm is tried first; where it exceeds 1, a better one is searched. */
@@ -211,7 +207,7 @@ static dvbf_status measure(dvbf_member_stability *out, const dvbf_model *m, dvbf
     out->systems = (size_t)systems.count;
     if (!status) status = measure_mean(out, &r, error);
     if (!status) measure_draws(out, &r);
-    clear_ruler(&r);
+    DV_FREE(r.v, r.matrices, r.t, r.scratch);
   }
   if (status) return status;
   out->contracts = worst_of(out) <= 1;
@@ -369,13 +365,9 @@ static void descend(descent *d, double p, int steps) {
 /* The largest of the lengths in the norm of t, computed from the systems themselves. */
 static double longest_under(const descent *d, const double *systems, const double *t, double *inverse,
                             int *order) {
-  size_t square = size_of_square(d);
-  double most = 0;
-  memcpy(inverse, t, square * sizeof *t);
+  memcpy(inverse, t, size_of_square(d) * sizeof *t);
   if (!isfinite(dv_invert(inverse, d->n, 1e-150, order))) return INFINITY;
-  for (size_t i = 0; i < (size_t)d->count; i++)
-    most = fmax(most, length_in(systems + i * square, t, inverse, d->n, d->scratch));
-  return most;
+  return longest_of(systems, d->count, d->n, t, inverse, d->scratch);
 }
 
 /* Large systems get fewer steps: about a second in all. */
@@ -406,7 +398,6 @@ dvbf_status dv_common_norm(double *length, double *t, double *inverse, const dou
     *length = longest_under(&d, systems, t, inverse, order);
   }
   dvbf_status status = memory && order ? DVBF_OK : dv_fail_memory(error, "measuring linear systems");
-  dv_free(memory);
-  dv_free(order);
+  DV_FREE(memory, order);
   return status;
 }

@@ -17,15 +17,11 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-bool dv_track_dark(const float *images, size_t count, size_t pixels, float *room) {
-  double above = 0, below = 0;
-  for (size_t i = 0; i < count; i++) {
-    memcpy(room, images + i * pixels, pixels * sizeof *room);
-    qsort(room, pixels, sizeof *room, compare);
-    above += (double)room[pixels - 1] - (double)room[pixels / 2];
-    below += (double)room[pixels / 2] - (double)room[0];
-  }
-  return below > above;
+bool dv_track_dark(const float *image, size_t pixels, float *room) {
+  memcpy(room, image, pixels * sizeof *room);
+  qsort(room, pixels, sizeof *room, compare);
+  double median = (double)room[pixels / 2];
+  return median - (double)room[0] > (double)room[pixels - 1] - median;
 }
 
 void dv_track_grey(float *out, const float *image, size_t pixels, size_t channels) {
@@ -109,7 +105,7 @@ static void look(dv_tracker *t, const dvbf_sequences *s, float *buffer, float *r
         dv_track_grey(grey, x, pixels, t->channels);
         if (!pass) {
           looks++;
-          dark += dv_track_dark(grey, 1, pixels, room);
+          dark += dv_track_dark(grey, pixels, room);
         } else {
           dv_track_centre(grey, t->height, t->width, t->dark, room, &across, &down);
           double spread = spread_of(grey, t->height, t->width, t->dark, room, across, down);

@@ -8,9 +8,9 @@
 
 /* ---- Centre of an image ---- */
 
-/* Whether dark things are on a bright background: the median of an image is nearer to its brightest pixel,
- * over images [count][pixels] together. room: [pixels]. */
-bool dv_track_dark(const float *images, size_t count, size_t pixels, float *room);
+/* Whether dark things are on a bright background: the median of an image [pixels] is nearer to its brightest
+ * pixel. room: [pixels]. */
+bool dv_track_dark(const float *image, size_t pixels, float *room);
 
 /* Images [pixels][channels] as [pixels]: the mean over the channels. */
 void dv_track_grey(float *out, const float *image, size_t pixels, size_t channels);

@@ -8,6 +8,7 @@
 #include "evaluate/rolling.h"
 #include "math/portable.h"
 #include "model/batches.h"
+#include "settings_tables.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -64,16 +65,6 @@ static dvbf_status roll(judge *j, dv_blocks *blocks, dvbf_rolling *out, bool fre
   return status;
 }
 
-static void weigh(judge *j) {
-  dv_evidence *e = &j->evidence;
-  j->out->nats = e->nats.per_frame;
-  e->n_u = (size_t)j->model->n_u;
-  e->frames = dv_sequences_frames(&j->data->train);
-  e->updates = (size_t)j->model->updates;
-  e->model = j->model->type->name;
-  e->timeless = j->model->type->timeless;
-}
-
 static void free_scores(dvbf_rolling *r) {
   for (int way = 0; way < DVBF_WAYS; way++)
     DV_FREE(r->score[way].rmse_by_column, r->score[way].fit_by_column);
@@ -91,12 +82,24 @@ dvbf_status dvbf_verdict_new(dvbf_verdict **out, const dvbf_model *model, const 
                              const dvbf_sequences *sequences, const dvbf_settings *settings,
                              dvbf_error *error) {
   DV_COMPUTE(dv_model_portable(model));
-  judge j = {.model = model, .data = data, .sequences = sequences};
-  dvbf_status status = dv_evaluate_request_of(&j.ask, settings, error);
-  if (status) return status;
-  j.out = dv_calloc(1, sizeof *j.out);
+  const dv_evaluate_settings *o = dv_settings_evaluate(settings, error);
+  if (!o) return DVBF_ARGUMENT;
+  judge j = {.model = model,
+             .data = data,
+             .sequences = sequences,
+             .ask = {.observe = (size_t)o->observe,
+                     .seed = (uint64_t)o->seed,
+                     .threads = (unsigned)o->threads,
+                     .interrupt = dv_settings_interrupt(settings),
+                     .ranks = dv_settings_ranks(settings)},
+             .evidence = {.n_u = (size_t)model->n_u,
+                          .frames = dv_sequences_frames(&data->train),
+                          .updates = (size_t)model->updates,
+                          .model = model->type->name,
+                          .timeless = model->type->timeless},
+             .out = dv_calloc(1, sizeof *j.out)};
   if (!j.out) return dv_fail_memory(error, "judging the model");
-  status = choose_split(&j, error);
+  dvbf_status status = choose_split(&j, error);
   if (!status) status = dv_ranks_use_alike(j.ask.ranks, settings, model, j.sequences, error);
   if (!status) status = name_columns(&j, error);
   if (!status) status = dv_baseline_of(&j.yardstick, model, data, j.sequences, error);
@@ -106,7 +109,7 @@ dvbf_status dvbf_verdict_new(dvbf_verdict **out, const dvbf_model *model, const 
     status = dv_discrete_likelihood_of(
         &j.evidence.nats, model, data->train.count ? &data->train : j.sequences, j.sequences, &j.ask, error);
   if (!status) {
-    weigh(&j);
+    j.out->nats = j.evidence.nats.per_frame;
     dv_verdict_decide(j.out, &j.evidence);
   }
   dv_baseline_clear(&j.yardstick);

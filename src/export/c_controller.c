@@ -297,8 +297,8 @@ static dvbf_status make_controller(writer *w, dvbf_error *error) {
   if (!w->memory) return dv_fail_memory(error, "exporting a controller");
   status = dvbf_controller_init(&w->controller, w->memory, size, w->model, o->goal, o->control, error);
   if (status) return status;
-  w->task = dv_controller_cost(w->controller);
-  w->control = dv_controller_settings(w->controller);
+  w->task = dv_controller_planner(w->controller)->task;
+  w->control = &dv_controller_planner(w->controller)->settings;
   return DVBF_OK;
 }
 

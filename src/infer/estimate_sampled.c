@@ -37,8 +37,7 @@ typedef struct path_place {
 
 static path_place place_of(const job *j, size_t turn, int r) {
   size_t row = turn * (size_t)j->program.rows + (size_t)r;
-  size_t block = j->block ? j->block : 1;
-  return (path_place){row % block, row / block};
+  return (path_place){row % j->block, row / j->block};
 }
 
 static void run_turn(const job *j, sampler *w, size_t turn, size_t first, size_t count) {
@@ -142,15 +141,11 @@ static size_t frame_values(const dv_request *q) {
   return (size_t)q->window * (size_t)q->model->n_x;
 }
 
-/* Noise is drawn if single samples of x are reported. */
-static bool draws_noise(const dv_request *q) {
-  return q->ask.noise && (q->ask.n_quantiles || q->ask.x_samples);
-}
-
 dvbf_status dv_draws_init(dv_draws *d, const dv_request *q, dvbf_error *error) {
+  bool noise = q->ask.noise && (q->ask.n_quantiles || q->ask.x_samples); /* of single samples of x */
   *d = (dv_draws){0};
   d->x = dv_calloc(q->ask.samples, frame_values(q) * sizeof *d->x);
-  d->noisy = draws_noise(q) ? dv_calloc(q->ask.samples, frame_values(q) * sizeof *d->noisy) : d->x;
+  d->noisy = noise ? dv_calloc(q->ask.samples, frame_values(q) * sizeof *d->noisy) : d->x;
   d->variance = dv_calloc(frame_values(q), sizeof *d->variance);
   d->columns = dv_calloc(q->ask.samples, CHUNK * sizeof *d->columns);
   d->rows = dv_calloc(q->ask.samples, sizeof *d->rows);

@@ -170,18 +170,6 @@ typedef struct pool {
   size_t which[DV_MOST_MEMBERS], count;
 } pool;
 
-static pool pool_at(const dvbf_filter *f, size_t t) {
-  pool p = {.count = 0};
-  for (int i = 0; i < f->members; i++)
-    if (dv_model_takes_part(f->member[i]->model, t == 0)) p.which[p.count++] = (size_t)i;
-  return p;
-}
-
-/* Members that take part in the forecast alone need not be moved further. z is that of the best. */
-static bool is_needed(const dvbf_filter *f, int i, size_t t) {
-  return i == 0 || t == 0 || dv_model_takes_part(f->member[i]->model, false);
-}
-
 /* The mean of the members' means, and the deviation of all their samples together. */
 static void put_moments(const dvbf_filter *f, const pool *p, const dvbf_forecast_request *ask, size_t t) {
   size_t n_x = (size_t)f->model->n_x;
@@ -213,26 +201,26 @@ static void put_quantiles(dvbf_filter *f, const pool *p, const dvbf_forecast_req
   }
 }
 
-static void put_z(const dvbf_filter *f, const dvbf_forecast_request *ask, size_t t) {
-  const dv_online *best = f->member[0];
-  size_t n_z = (size_t)f->model->n_z;
-  if (ask->z_mean) memcpy(ask->z_mean + t * n_z, best->mean, n_z * sizeof *best->mean);
-  if (ask->z_std) memcpy(ask->z_std + t * n_z, best->deviation, n_z * sizeof *best->deviation);
-}
-
 dvbf_status dvbf_filter_predict(dvbf_filter *f, const dvbf_forecast_request *ask, dvbf_error *error) {
   DV_COMPUTE(dv_model_portable(f->model));
   dvbf_status status = check(f, ask, error);
   if (status) return status;
+  const dv_online *best = f->member[0];
+  size_t n_z = (size_t)f->model->n_z;
   unsigned before = dv_flush_denormals();
   for (int i = 0; i < f->members; i++) dv_online_forecast_begin(f->member[i]);
   for (size_t t = 0; t < ask->steps; t++) {
-    for (int i = 0; i < f->members; i++)
-      if (is_needed(f, i, t)) expect(f, i, ask, t);
-    pool p = pool_at(f, t);
+    pool p = {.count = 0};
+    for (int i = 0; i < f->members; i++) {
+      bool part = dv_model_takes_part(f->member[i]->model, t == 0);
+      if (part) p.which[p.count++] = (size_t)i;
+      /* The best member gives z. One that takes part in the forecast alone need not be moved further. */
+      if (part || i == 0 || t == 0) expect(f, i, ask, t);
+    }
     put_moments(f, &p, ask, t);
     if (ask->x_quantiles && ask->n_quantiles) put_quantiles(f, &p, ask, t);
-    put_z(f, ask, t);
+    if (ask->z_mean) memcpy(ask->z_mean + t * n_z, best->mean, n_z * sizeof *best->mean);
+    if (ask->z_std) memcpy(ask->z_std + t * n_z, best->deviation, n_z * sizeof *best->deviation);
   }
   for (int i = 0; i < f->members; i++) dv_online_forecast_end(f->member[i]);
   dv_restore_denormals(before);

@@ -24,7 +24,7 @@ struct dvbf_jacobian {
   part move, emission;
   dv_conditions conditions;
   uint32_t key[MOST_ROWS];
-  float *next, *a, *b, *x, *h, *d; /* as in dvbf_jacobians */
+  float *next, *a, *b, *x, *h, *d; /* as in dvbf_jacobians, in the memory that begins with `next` */
 };
 
 /* ---- Memory ---- */
@@ -48,14 +48,13 @@ static dvbf_status init(dvbf_jacobian *l, dvbf_error *error) {
   size_t n_z = (size_t)m->n_z, n_u = (size_t)m->n_u, n_x = (size_t)m->n_x;
   l->conditions = dv_model_conditions(m, 0);
   l->conditions.scale = 0; /* the objective has no part in it */
-  l->next = dv_calloc(n_z, sizeof *l->next);
-  l->a = dv_calloc(n_z, n_z * sizeof *l->a);
-  l->b = n_u ? dv_calloc(n_z, n_u * sizeof *l->b) : NULL;
-  l->x = dv_calloc(n_x, sizeof *l->x);
-  l->h = dv_calloc(n_x, n_z * sizeof *l->h);
-  l->d = n_u ? dv_calloc(n_x, n_u * sizeof *l->d) : NULL;
-  if (!l->next || !l->a || (n_u && (!l->b || !l->d)) || !l->x || !l->h)
-    return dv_fail_memory(error, "preparing derivatives");
+  l->next = dv_calloc(n_z + n_x, (1 + n_z + n_u) * sizeof *l->next);
+  if (!l->next) return dv_fail_memory(error, "preparing derivatives");
+  l->a = l->next + n_z;
+  l->b = l->a + n_z * n_z;
+  l->x = l->b + n_z * n_u;
+  l->h = l->x + n_x;
+  l->d = l->h + n_x * n_z;
   dvbf_program *move = &l->move.program, *emission = &l->emission.program;
   dvbf_status status = dv_program_record_move(move, m, rows_for(m->n_z), DV_DERIVATIVES, error);
   if (!status) status = init_part(&l->move, l, dvbf_steps(move->z, 1, 1), error);
@@ -89,7 +88,7 @@ void dvbf_jacobian_free(dvbf_jacobian *l) {
     dv_program_clear(&parts[i]->program);
     dv_free(parts[i]->seed);
   }
-  DV_FREE(l->next, l->a, l->b, l->x, l->h, l->d, l);
+  DV_FREE(l->next, l);
 }
 
 /* ---- At a point ---- */
@@ -178,8 +177,8 @@ void dvbf_jacobian_at(dvbf_jacobian *l, const float *z, const float *u, dvbf_jac
                           .n_x = (size_t)m->n_x,
                           .next = l->next,
                           .a = l->a,
-                          .b = l->b,
+                          .b = m->n_u ? l->b : NULL,
                           .x = l->x,
                           .h = l->h,
-                          .d = l->d};
+                          .d = m->n_u ? l->d : NULL};
 }

@@ -13,10 +13,6 @@
 
 enum { MULTIPLE = 16, MOST = 512 }; /* the rank is a multiple of 16, which products like, and at most this */
 
-static const dv_parameter *weights_of(const dvbf_model *m) {
-  return dv_parameters_find(&m->parameters, "recognition.hidden.x");
-}
-
 /* The largest rank for which two products take no more than half the time of one. */
 static int most_of(int rows, int n) {
   double most = 0.5 * rows * n / ((double)rows + n);
@@ -37,10 +33,6 @@ static bool begin(search *s, size_t rows, size_t n, size_t most) {
   s->rest = dv_calloc(rows, n * sizeof *s->rest);
   s->basis = dv_calloc(most, n * sizeof *s->basis);
   return s->rest && s->basis;
-}
-
-static void end(search *s) {
-  DV_FREE(s->rest, s->basis);
 }
 
 /* Sum of squares of the remainders; *longest is the row with the largest. */
@@ -100,7 +92,7 @@ static bool is_full(const dv_parameter *p, const dvbf_real *w, size_t most, doub
     for (size_t i = 0; i < few; i++) s.rest[r * few + i] = (double)w[r * rows / some * n + i * n / few];
   *is =
       done && take_rows(&s, most, enough) > 1e3 * enough; /* clearly: the rows taken are not the best ones */
-  end(&s);
+  DV_FREE(s.rest, s.basis);
   return done;
 }
 
@@ -116,7 +108,7 @@ static bool find(dv_low_rank *p, search *s, const dvbf_real *w, size_t most, dou
 }
 
 dvbf_status dv_low_rank_find(dv_low_rank *p, const dvbf_model *m, dvbf_error *error) {
-  const dv_parameter *of = weights_of(m);
+  const dv_parameter *of = dv_parameters_find(&m->parameters, "recognition.hidden.x");
   *p = (dv_low_rank){0};
   if (!of) return DVBF_OK;
   const dvbf_real *w = m->parameters.values + of->offset;
@@ -126,7 +118,7 @@ dvbf_status dv_low_rank_find(dv_low_rank *p, const dvbf_model *m, dvbf_error *er
   bool full = true, done = !(enough > 0) || is_full(of, w, most, enough, &full);
   if (done && !full)
     done = begin(&s, (size_t)of->rows, (size_t)of->cols, most) && find(p, &s, w, most, enough);
-  end(&s);
+  DV_FREE(s.rest, s.basis);
   if (done) return DVBF_OK;
   dv_low_rank_free(p);
   return dv_fail_memory(error, "preparing a filter");

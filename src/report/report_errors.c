@@ -512,7 +512,7 @@ static bool is_dark(const dv_shown *s, float *room) {
   size_t dark = 0;
   for (size_t f = 0; f < frames; f++) {
     dv_track_grey(room + pixels, s->film.x + f * s->film.n_x, pixels, s->film.n_x / pixels);
-    dark += dv_track_dark(room + pixels, 1, pixels, room);
+    dark += dv_track_dark(room + pixels, pixels, room);
   }
   return 2 * dark > frames;
 }

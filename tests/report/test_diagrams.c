@@ -127,7 +127,7 @@ static void centres_are_found(void **unused) {
   double across, down;
   for (int dark = 0; dark < 2; dark++) {
     blob(image, 12.25, 5.5, dark);
-    assert_int_equal(dv_track_dark(image, 1, 320, room), dark);
+    assert_int_equal(dv_track_dark(image, 320, room), dark);
     dv_track_centre(image, 16, 20, dark, room, &across, &down);
     assert_float_equal(across, 12.25, 0.1);
     assert_float_equal(down, 5.5, 0.1);
