@@ -28,16 +28,6 @@ struct dvbf_controller {
 
 /* ---- Memory ---- */
 
-static void place_arrays(dv_workspace *room, dvbf_controller *c, size_t goals) {
-  size_t n_x = (size_t)c->model->n_x, n_u = (size_t)c->model->n_u, n_z = (size_t)c->model->n_z;
-  size_t steps = (size_t)c->planner.settings.steps;
-  c->x = dv_workspace_take(room, n_x, sizeof *c->x);
-  c->rest = dv_workspace_take(room, n_u, sizeof *c->rest);
-  c->plan_u = dv_workspace_take(room, steps * n_u, sizeof *c->plan_u);
-  c->plan_z = dv_workspace_take(room, (steps + 1) * n_z, sizeof *c->plan_z);
-  c->goal_z = dv_workspace_take(room, goals * n_z, sizeof *c->goal_z);
-}
-
 static dvbf_status place_filter(dv_workspace *room, dvbf_controller *c, dvbf_error *error) {
   size_t size = 0, samples = (size_t)c->planner.settings.samples;
   dvbf_status status = dvbf_filter_memsize(&size, c->model, samples, error);
@@ -49,37 +39,77 @@ static dvbf_status place_filter(dv_workspace *room, dvbf_controller *c, dvbf_err
   return status;
 }
 
-static void place_planner(dv_workspace *room, dvbf_controller *c, const dvbf_goal *goal, int n_w) {
-  const dvbf_model *m = c->model;
-  int64_t space = c->planner.settings.space;
-  size_t n_s = space == DV_GOAL_STATE ? goal->n_s : space == DV_GOAL_X ? (size_t)m->n_x : (size_t)m->n_z;
-  dv_cost like = {.motion = dv_transition_batch_dynamics(c->moves),
-                  .looks = c->looks,
-                  .n_z = m->n_z,
-                  .n_u = m->n_u,
-                  .n_w = n_w,
-                  .steps = (int)c->planner.settings.steps,
-                  .n_s = (int)n_s,
-                  .goals = (int)goal->count};
-  dv_planner_lay_out(&c->planner, room, &like);
-}
-
 static dvbf_status lay_out(dvbf_controller **out, dv_workspace *room, const dvbf_controller *like,
                            const dvbf_goal *goal, dvbf_error *error) {
   dvbf_controller *c = dv_workspace_take(room, 1, sizeof *c), parts = *like;
   const dv_control_settings *s = &like->planner.settings;
   int n_w = 0, steps = (int)s->steps, rows = dv_planner_rows(s);
+  size_t n_x = (size_t)like->model->n_x, n_u = (size_t)like->model->n_u, n_z = (size_t)like->model->n_z;
   dvbf_status status =
       dv_transition_batch_lay_out(&parts.moves, room, like->model, DV_LENGTHS, rows, steps, &n_w, error);
   if (!status && s->space == DV_GOAL_X)
     status = dv_emission_jacobian_lay_out(&parts.looks, room, like->model, error);
   if (!status) status = place_filter(room, &parts, error);
   if (status) return status;
-  place_arrays(room, &parts, goal->count);
-  place_planner(room, &parts, goal, n_w);
+  parts.x = dv_workspace_take(room, n_x, sizeof *c->x);
+  parts.rest = dv_workspace_take(room, n_u, sizeof *c->rest);
+  parts.plan_u = dv_workspace_take(room, (size_t)steps * n_u, sizeof *c->plan_u);
+  parts.plan_z = dv_workspace_take(room, ((size_t)steps + 1) * n_z, sizeof *c->plan_z);
+  parts.goal_z = dv_workspace_take(room, goal->count * n_z, sizeof *c->goal_z);
+  size_t n_s = s->space == DV_GOAL_STATE ? goal->n_s : s->space == DV_GOAL_X ? n_x : n_z;
+  const dv_cost task = {.motion = dv_transition_batch_dynamics(parts.moves),
+                        .looks = parts.looks,
+                        .n_z = (int)n_z,
+                        .n_u = (int)n_u,
+                        .n_w = n_w,
+                        .steps = steps,
+                        .n_s = (int)n_s,
+                        .goals = (int)goal->count};
+  dv_planner_lay_out(&parts.planner, room, &task);
   if (c) *c = parts;
   *out = c;
   return DVBF_OK;
+}
+
+static dvbf_status check_numbers(const char *what, const float *values, size_t count, bool gaps,
+                                 dvbf_error *error) {
+  size_t seen = 0;
+  for (size_t i = 0; values && i < count; i++) {
+    if (!isfinite(values[i]) && !(gaps && isnan(values[i])))
+      return dv_fail(error, DVBF_ARGUMENT, "%s of the goal is not finite at number %zu", what, i + 1);
+    seen += isfinite(values[i]) != 0;
+  }
+  if (values && !seen) return dv_fail(error, DVBF_ARGUMENT, "%s of the goal has no values", what);
+  return DVBF_OK;
+}
+
+/* Refuses goals of another shape. */
+static dvbf_status check_goal(const dvbf_goal *goal, const dv_control_settings *s, const dvbf_model *m,
+                              dvbf_error *error) {
+  bool by_state = s->space == DV_GOAL_STATE;
+  if (goal->count < 1 || goal->count > 65536)
+    return dv_fail(error, DVBF_ARGUMENT, "%zu goals: must be in [1, 65536]", goal->count);
+  if (!goal->x && !goal->z && !(by_state && goal->state))
+    return dv_fail(error, DVBF_ARGUMENT, "the goal is empty: it needs an observation x or a latent state z");
+  if (s->space == DV_GOAL_X && !goal->x)
+    return dv_fail(error, DVBF_ARGUMENT, "goal-space = x needs an observation x as the goal");
+  if (by_state && (!goal->state || !goal->map || !goal->n_s))
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "goal-space = state needs a state as the goal and its regression on z");
+  if (by_state && goal->n_s > 65536)
+    return dv_fail(error, DVBF_ARGUMENT, "%zu columns of the state: must be in [1, 65536]", goal->n_s);
+  size_t n_x = (size_t)m->n_x, n_z = (size_t)m->n_z, n_s = by_state ? goal->n_s : 0;
+  size_t n_weights = by_state ? n_s : s->space == DV_GOAL_X ? n_x : n_z;
+  dvbf_status status = check_numbers("x", goal->x, goal->count * n_x, true, error);
+  if (!status) status = check_numbers("z", goal->z, goal->count * n_z, false, error);
+  if (!status && by_state) status = check_numbers("state", goal->state, goal->count * n_s, false, error);
+  if (!status && by_state) status = check_numbers("map", goal->map, n_s * (n_z + 1), false, error);
+  if (!status) status = check_numbers("weights", goal->weights, n_weights, false, error);
+  for (size_t i = 0; !status && goal->weights && i < n_weights; i++)
+    if (goal->weights[i] < 0)
+      status = dv_fail(error, DVBF_ARGUMENT, "weight %zu of the goal is %g: must be at least 0", i + 1,
+                       (double)goal->weights[i]);
+  return status;
 }
 
 /* Counts the bytes of a controller and, if `out` is not NULL, makes it in memory of that size. */
@@ -96,7 +126,7 @@ static dvbf_status make(dvbf_controller **out, size_t *needed, void *memory, siz
         "a model with feedthrough = on cannot control, as it sees x only together with the control that acts "
         "from then on; train with feedthrough = off");
   dvbf_status status = dv_planner_set(&like.planner, s, model->n_u, error);
-  if (!status) status = dv_goal_check(goal, s, model, error);
+  if (!status) status = check_goal(goal, s, model, error);
   if (!status) status = lay_out(&c, &room, &like, goal, error);
   if (status) return status;
   *needed = room.used;
@@ -202,7 +232,7 @@ dvbf_status dvbf_controller_aim(dvbf_controller *c, const dvbf_goal *goal, dvbf_
   dv_cost *t = c->planner.task;
   bool by_state = c->planner.settings.space == DV_GOAL_STATE;
   size_t n_z = (size_t)t->n_z, n_x = (size_t)c->model->n_x;
-  dvbf_status status = dv_goal_check(goal, &c->planner.settings, c->model, error);
+  dvbf_status status = check_goal(goal, &c->planner.settings, c->model, error);
   if (!status && ((int)goal->count != t->goals || (by_state && (int)goal->n_s != t->n_s)))
     status = dv_fail(error, DVBF_ARGUMENT, "%zu goals of another shape than the first, which were %d",
                      goal->count, t->goals);
@@ -270,8 +300,7 @@ void dvbf_controller_step(dvbf_controller *c, const float *x, const float *u, dv
   dv_planner *p = &c->planner;
   const float *seen = visible(c, x);
   dvbf_belief belief;
-  dv_planner_begin(p);
-  dv_planner_acted(p, u);
+  dv_planner_begin(p, u);
   c->blind = seen ? 0 : c->blind + 1;
   dvbf_filter_step(c->filter, seen, p->sent, &belief);
   *out = (dvbf_control){.n_u = (size_t)p->task->n_u,
@@ -282,13 +311,11 @@ void dvbf_controller_step(dvbf_controller *c, const float *x, const float *u, dv
                         .plan_z = c->plan_z,
                         .cost = NAN,
                         .belief = belief};
-  dv_plan plan = {.end = DV_PLAN_FAILED};
   out->reason = !belief.ready                  ? "the filter has not seen its first frames yet"
                 : c->blind > p->settings.blind ? "nothing was observed for more steps than max-missing"
                                                : NULL;
-  if (!out->reason) plan = dv_planner_plan(p, belief.mean);
+  dv_plan plan = dv_planner_plan(p, out->reason ? NULL : belief.mean);
   if (!out->reason && plan.end == DV_PLAN_FAILED) out->reason = "no plan has a finite cost";
   out->ready = !out->reason;
   if (out->ready) keep_plan(c), out->cost = plan.cost, out->iterations = plan.iterations;
-  dv_planner_give(p, out->ready);
 }

@@ -1,5 +1,4 @@
-/* The cost of control: a model, goals and weights made a problem for planners, and the limits and goals that
- * users give. */
+/* The cost of control: a model, goals and weights made a problem for planners. */
 #pragma once
 
 #include "control/model_derivatives.h"
@@ -9,8 +8,6 @@
 #include "settings_tables.h"
 
 #include <dvbf/control.h>
-
-/* ---- Cost ---- */
 
 /* A control task on a model. Its state is (z, u of the step before), so that changes of u can cost
  * something. */
@@ -45,15 +42,3 @@ void dv_cost_terminal(dv_cost *task, int64_t kind /* the setting `terminal` */);
 
 /* The problem, of which `rows` states move at once. */
 dv_problem dv_cost_problem(dv_cost *task, int rows);
-
-/* ---- Limits and goals ---- */
-
-typedef struct dv_limits {
-  double low[DV_BOX_SIZE], high[DV_BOX_SIZE], rest[DV_BOX_SIZE];
-} dv_limits;
-
-/* Reads the limits of n_u controls; refuses missing limits and empty ranges. */
-dvbf_status dv_limits_read(dv_limits *out, const dv_control_settings *settings, int n_u, dvbf_error *error);
-/* Refuses goals of another shape. */
-dvbf_status dv_goal_check(const dvbf_goal *goal, const dv_control_settings *settings, const dvbf_model *model,
-                          dvbf_error *error);

@@ -21,21 +21,17 @@ static void place_expansion(dv_workspace *room, dv_expansion *e, size_t n_z, siz
   e->uu = dv_workspace_take(room, n_u * n_u, sizeof *e->uu);
 }
 
-static void place_path(dv_workspace *room, dv_ilqr *p, size_t n_z, size_t n_u, size_t steps) {
-  p->z = dv_workspace_take(room, (steps + 1) * n_z, sizeof *p->z);
-  p->u = dv_workspace_take(room, steps * n_u, sizeof *p->u);
-  p->a = dv_workspace_take(room, steps * n_z * n_z, sizeof *p->a);
-  p->b = dv_workspace_take(room, steps * n_z * n_u, sizeof *p->b);
-  p->k = dv_workspace_take(room, steps * n_u, sizeof *p->k);
-  p->gain = dv_workspace_take(room, steps * n_u * n_z, sizeof *p->gain);
-  p->trial_z = dv_workspace_take(room, (steps + 1) * DV_LENGTHS * n_z, sizeof *p->trial_z);
-  p->trial_u = dv_workspace_take(room, steps * DV_LENGTHS * n_u, sizeof *p->trial_u);
-}
-
 dv_ilqr *dv_ilqr_lay_out(dv_workspace *room, const dv_problem *problem) {
-  size_t n_z = (size_t)problem->n_z, n_u = (size_t)problem->n_u;
+  size_t n_z = (size_t)problem->n_z, n_u = (size_t)problem->n_u, steps = (size_t)problem->steps;
   dv_ilqr *planner = dv_workspace_take(room, 1, sizeof *planner), parts = {.problem = *problem};
-  place_path(room, &parts, n_z, n_u, (size_t)problem->steps);
+  parts.z = dv_workspace_take(room, (steps + 1) * n_z, sizeof(double));
+  parts.u = dv_workspace_take(room, steps * n_u, sizeof(double));
+  parts.a = dv_workspace_take(room, steps * n_z * n_z, sizeof(double));
+  parts.b = dv_workspace_take(room, steps * n_z * n_u, sizeof(double));
+  parts.k = dv_workspace_take(room, steps * n_u, sizeof(double));
+  parts.gain = dv_workspace_take(room, steps * n_u * n_z, sizeof(double));
+  parts.trial_z = dv_workspace_take(room, (steps + 1) * DV_LENGTHS * n_z, sizeof(double));
+  parts.trial_u = dv_workspace_take(room, steps * DV_LENGTHS * n_u, sizeof(double));
   place_expansion(room, &parts.l, n_z, n_u);
   place_expansion(room, &parts.q, n_z, n_u);
   parts.v_z = dv_workspace_take(room, n_z, sizeof(double));
@@ -244,12 +240,6 @@ static bool regularise_more(dv_ilqr *p) {
   return p->regularisation <= most_mu;
 }
 
-static void regularise_less(dv_ilqr *p) {
-  p->growth = fmin(p->growth / factor_of_mu, 1 / factor_of_mu);
-  p->regularisation *= p->growth;
-  if (p->regularisation < least_mu) p->regularisation = 0;
-}
-
 static double largest(const double *v, size_t n) {
   double most = 0;
   for (size_t i = 0; i < n; i++) most = fmax(most, fabs(v[i]));
@@ -276,7 +266,9 @@ static bool improve(dv_ilqr *p, dv_plan *plan, double tolerance, bool *fresh) {
   accept(p, (size_t)best);
   plan->cost = cost[best];
   *fresh = true;
-  regularise_less(p);
+  p->growth = fmin(p->growth / factor_of_mu, 1 / factor_of_mu);
+  p->regularisation *= p->growth;
+  if (p->regularisation < least_mu) p->regularisation = 0;
   return true;
 }
 

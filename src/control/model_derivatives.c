@@ -14,16 +14,6 @@ enum { MOST_ROWS = 256 }; /* of a run for derivatives, unless one point needs mo
 
 /* ---- Transition: memory ---- */
 
-static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
-  if (!m->type->move)
-    return dv_fail(error, DVBF_ARGUMENT, "a %s has no transition from z to the next: it cannot plan",
-                   m->type->name);
-  if (!m->n_u)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "this model has no controls, so there is nothing to plan: train with recorded inputs (u)");
-  return DVBF_OK;
-}
-
 static dv_transition_batch *place(dv_workspace *room, const dv_transition_batch *like,
                                   const dvbf_program programs[PROGRAMS]) {
   dv_transition_batch *moves = dv_workspace_take(room, 1, sizeof *moves), parts = *like;
@@ -54,8 +44,13 @@ dvbf_status dv_transition_batch_lay_out(dv_transition_batch **out, dv_workspace 
                                         const dvbf_model *model, int few, int many, int steps, int *n_w,
                                         dvbf_error *error) {
   dvbf_program programs[PROGRAMS] = {{0}};
-  dvbf_status status = check(model, error);
-  if (status) return status;
+  if (!model->type->move)
+    return dv_fail(error, DVBF_ARGUMENT, "a %s has no transition from z to the next: it cannot plan",
+                   model->type->name);
+  if (!model->n_u)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "this model has no controls, so there is nothing to plan: train with recorded inputs (u)");
+  dvbf_status status = DVBF_OK;
   int points = MOST_ROWS / model->n_z < steps ? MOST_ROWS / model->n_z : steps;
   dv_transition_batch like = {.model = model,
                               .few = few,

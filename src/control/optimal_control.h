@@ -6,7 +6,6 @@
 #include "math/box_qp.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* ---- Problem ---- */
 

@@ -1,18 +1,64 @@
 /* Planning step by step: takes a known state through the controls that are given but have not acted yet,
  * improves the plan from there by iLQR or cross-entropy within the time limit, and returns its first control
- * or the safe one (dv_planner_begin, _acted, _plan, _give). */
+ * or the safe one (dv_planner_begin, _plan). */
 #include "control/planner.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Settings and memory ---- */
 
+/* Numbers separated by commas; a single one counts for all. False for any other text. */
+static bool read_list(const char *text, double *out, int count) {
+  int found = 0;
+  DV_PLAIN_NUMBERS;
+  for (const char *at = text; found < count; at++) {
+    char *end = NULL;
+    out[found++] = strtod(at, &end);
+    if (end == at || isnan(out[found - 1])) return false;
+    at = end + strspn(end, " ");
+    if (!*at) break;
+    if (*at != ',' || found == count) return false;
+  }
+  for (int i = 1; found == 1 && i < count; i++) out[i] = out[0];
+  return found == 1 || found == count;
+}
+
+static dvbf_status refuse(const char *name, const char *text, int n_u, dvbf_error *error) {
+  if (!*text)
+    return dv_fail(error, DVBF_ARGUMENT, "low and high, the limits of the %d controls, are missing; set both",
+                   n_u);
+  return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one number, or %d with commas between", name,
+                 text, n_u);
+}
+
+/* Limits of n_u controls; refuses missing ones and empty ranges. */
+static dvbf_status read_limits(dv_planner *p, int n_u, dvbf_error *error) {
+  const dv_control_settings *s = &p->settings;
+  if (n_u > DV_BOX_SIZE)
+    return dv_fail(error, DVBF_ARGUMENT, "a controller has at most %d controls, and this model has %d",
+                   DV_BOX_SIZE, n_u);
+  if (!read_list(s->low, p->low, n_u)) return refuse("low", s->low, n_u, error);
+  if (!read_list(s->high, p->high, n_u)) return refuse("high", s->high, n_u, error);
+  if (!read_list(*s->rest ? s->rest : "0", p->rest, n_u)) return refuse("rest", s->rest, n_u, error);
+  for (int i = 0; i < n_u; i++) {
+    if (!(p->low[i] <= p->high[i]))
+      return dv_fail(error, DVBF_ARGUMENT,
+                     "low = %g is above high = %g for control %d, so that no value is left", p->low[i],
+                     p->high[i], i + 1);
+    if (p->low[i] == INFINITY || p->high[i] == -INFINITY || !isfinite(p->rest[i]))
+      return dv_fail(error, DVBF_ARGUMENT, "the limits of control %d leave no finite value", i + 1);
+  }
+  return DVBF_OK;
+}
+
 dvbf_status dv_planner_set(dv_planner *p, const dv_control_settings *s, int n_u, dvbf_error *error) {
   *p = (dv_planner){.settings = *s};
-  dvbf_status status = dv_limits_read(&p->limits, s, n_u, error);
+  dvbf_status status = read_limits(p, n_u, error);
   if (!status && s->planner == DV_PLANNER_SAMPLING && s->random_plans < 2)
     status = dv_fail(error, DVBF_ARGUMENT, "planner = sampling needs random-plans = 2 or more");
   if (!status && s->risk > 0 && s->random_plans < 2)
@@ -40,7 +86,7 @@ void dv_planner_lay_out(dv_planner *p, dv_workspace *room, const dv_cost *like) 
 }
 
 double dv_planner_half_width(const dv_planner *p, int i) {
-  double half = 0.5 * (p->limits.high[i] - p->limits.low[i]);
+  double half = 0.5 * (p->high[i] - p->low[i]);
   return half > 0 && isfinite(half) ? half : 1;
 }
 
@@ -48,9 +94,9 @@ void dv_planner_set_cost(dv_planner *p) {
   dv_cost *t = p->task;
   for (int i = 0; i < t->n_u; i++) {
     double half = dv_planner_half_width(p, i);
-    t->low[i] = p->limits.low[i];
-    t->high[i] = p->limits.high[i];
-    t->rest[i] = p->limits.rest[i];
+    t->low[i] = p->low[i];
+    t->high[i] = p->high[i];
+    t->rest[i] = p->rest[i];
     t->control[i] = p->settings.control_weight / (half * half);
     t->change[i] = p->settings.change_weight / (half * half);
   }
@@ -79,17 +125,14 @@ static bool is_late(void *user) {
   return now.tv_sec != deadline->tv_sec ? now.tv_sec > deadline->tv_sec : now.tv_nsec >= deadline->tv_nsec;
 }
 
-void dv_planner_begin(dv_planner *p) {
+void dv_planner_begin(dv_planner *p, const float *u) {
+  for (int i = 0; i < p->task->n_u && u; i++)
+    if (isfinite(u[i])) p->sent[i] = u[i];
   if (!p->settings.deadline) return;
   clock_gettime(CLOCK_MONOTONIC, &p->deadline);
   int64_t nanoseconds = (int64_t)p->deadline.tv_nsec + p->settings.deadline * 1000;
   p->deadline.tv_sec += (time_t)(nanoseconds / 1000000000);
   p->deadline.tv_nsec = (long)(nanoseconds % 1000000000);
-}
-
-void dv_planner_acted(dv_planner *p, const float *u) {
-  for (int i = 0; i < p->task->n_u && u; i++)
-    if (isfinite(u[i])) p->sent[i] = u[i];
 }
 
 static void control_by_plan(void *user, int t, const double *z, double *u) {
@@ -121,7 +164,7 @@ static void set_first(dv_planner *p, const float *z) {
   for (int i = 0; i < n_u; i++) p->first[n_z + i] = (double)p->u[i];
 }
 
-dv_plan dv_planner_plan(dv_planner *p, const float *z) {
+static dv_plan plan_from(dv_planner *p, const float *z) {
   dv_effort effort = {.iterations = (int)p->settings.iterations, .tolerance = 1e-7};
   dv_drawing drawing = {.rounds = (int)p->settings.rounds,
                         .spread = p->settings.spread,
@@ -165,10 +208,13 @@ static void be_planned(dv_planner *p) {
   }
 }
 
-void dv_planner_give(dv_planner *p, bool planned) {
+dv_plan dv_planner_plan(dv_planner *p, const float *z) {
   size_t n_u = (size_t)p->task->n_u;
+  dv_plan plan = {.cost = NAN, .end = DV_PLAN_FAILED};
+  if (z) plan = plan_from(p, z);
+  p->planned = plan.end != DV_PLAN_FAILED;
   memmove(p->sent, p->sent + n_u, (size_t)p->settings.delay * n_u * sizeof *p->sent);
-  (planned ? be_planned : be_safe)(p);
+  (p->planned ? be_planned : be_safe)(p);
   p->begun = true;
-  p->planned = planned;
+  return plan;
 }

@@ -9,7 +9,7 @@
 
 typedef struct dv_planner {
   dv_control_settings settings;
-  dv_limits limits;
+  double low[DV_BOX_SIZE], high[DV_BOX_SIZE], rest[DV_BOX_SIZE]; /* limits, as they are given */
   dv_cost *task;
   dv_ilqr *ilqr;
   dv_cross_entropy *shoot; /* NULL: no random plans */
@@ -38,12 +38,9 @@ double dv_planner_half_width(const dv_planner *planner, int i);
 /* Forgets controls and plan. */
 void dv_planner_reset(dv_planner *planner);
 
-/* A step: begin, report what acted, then plan from a state or take the safe control. The result is in
- * planner->u. */
-void dv_planner_begin(dv_planner *planner);
-/* u [n_u] is what acted until the observation of this step was made; NULL, NaN: what was given for then. */
-void dv_planner_acted(dv_planner *planner, const float *u);
-/* Plans from the state that z [n_z] of this observation becomes until the next control acts. */
+/* A step: begin, then plan. u [n_u] is what acted until the observation of this step was made; NULL, NaN:
+ * what was given for then. */
+void dv_planner_begin(dv_planner *planner, const float *u);
+/* Plans from the state that z [n_z] of this observation becomes until the next control acts. In planner->u is
+ * afterwards the first control of the plan or, if there is none or z is NULL, the safe one. */
 dv_plan dv_planner_plan(dv_planner *planner, const float *z);
-/* The first control of the plan, or the safe one if there is no plan. */
-void dv_planner_give(dv_planner *planner, bool planned);

@@ -143,7 +143,7 @@ static dvbf_status score_columns(dv_discrete_likelihood *out, const dvbf_model *
 /* ---- The model ---- */
 
 static dvbf_status score_model(dv_discrete_likelihood *out, const dvbf_model *m, const dvbf_sequences *s,
-                               const dv_evaluate_request *ask, dvbf_error *error) {
+                               const dv_estimate_request *ask, dvbf_error *error) {
   dv_threads *pool = NULL;
   dv_likelihoods l = {0};
   dvbf_status status = dv_threads_new(&pool, ask->threads, error);
@@ -171,7 +171,7 @@ static double per_frame(const double *blocks, size_t frames) {
 
 dvbf_status dv_discrete_likelihood_of(dv_discrete_likelihood *out, const dvbf_model *m,
                                       const dvbf_sequences *train, const dvbf_sequences *s,
-                                      const dv_evaluate_request *ask, dvbf_error *error) {
+                                      const dv_estimate_request *ask, dvbf_error *error) {
   dvbf_sequences views = {0};
   *out = (dv_discrete_likelihood){.per_frame = {NAN, NAN, NAN, 0}};
   if (!m->density->ln_value || m->type->timeless || m->type->no_weights) return DVBF_OK;

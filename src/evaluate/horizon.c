@@ -18,7 +18,7 @@ enum { COLUMNS = 64, FRAMES = 1 << 17 };
 
 /* What is known of each predicted value: squared errors of the model, of the last known value and of the
  * mean, and whether it is there. */
-enum { MODEL, LAST, MEAN, SEEN, KINDS };
+enum { OF_MODEL, OF_LAST, OF_MEAN, ARE_THERE, KINDS };
 
 /* One set of origins. */
 typedef struct scoring {
@@ -48,7 +48,7 @@ static void score(const scoring *c, int kind, size_t frame, const float *x, cons
 }
 
 static void count_values(const scoring *c, size_t frame, const float *x) {
-  double *seen = c->frames[SEEN] + frame * c->wide;
+  double *seen = c->frames[ARE_THERE] + frame * c->wide;
   for (size_t k = 0; k < c->sequences->n_x; k++) {
     if (isnan(x[k])) continue;
     seen[0] += 1;
@@ -69,8 +69,8 @@ static void find_last(float *last, const scoring *c, const float *x) {
 static void score_baselines(const scoring *c, size_t frame, const float *x, const float *guess,
                             const float *last, const float *mean, float *room) {
   count_values(c, frame, x);
-  score(c, LAST, frame, x, last);
-  score(c, MEAN, frame, x, mean);
+  score(c, OF_LAST, frame, x, last);
+  score(c, OF_MEAN, frame, x, mean);
   if (!c->pixels) return;
   c->moved[frame] = dv_tracker_distance(&c->tracker, x, guess, room);
   c->stayed[frame] = dv_tracker_distance(&c->tracker, x, last, room);
@@ -91,7 +91,7 @@ static void collect(void *user, const dv_worker *w, size_t shard, size_t first, 
     for (size_t t = c->observed; t < length; t++) {
       size_t frame = (first + r) * c->horizon + t - c->observed;
       dv_model_unscale(w->model, output + (t * rows + r) * n, guess);
-      score(c, MODEL, frame, x + t * n, guess);
+      score(c, OF_MODEL, frame, x + t * n, guess);
       if (c->baselines) score_baselines(c, frame, x + t * n, guess, last, mean, mean + n);
     }
   }
@@ -162,14 +162,14 @@ static dvbf_status run_model(scoring *c, dv_pass *pass, const dv_evaluate_settin
     conditions.noise_free = c->baselines = i == o->samples;
     dvbf_status status = dv_pass_run(pass, c->sequences, &conditions, collect, c, error);
     if (status) return status;
-    add_up(c->baselines ? e->mse_mean_path : e->mse, c, pass, MODEL,
+    add_up(c->baselines ? e->mse_mean_path : e->mse, c, pass, OF_MODEL,
            c->baselines ? 1 : 1 / (double)o->samples);
   }
-  add_up(e->mse_repeat, c, pass, LAST, 1);
-  add_up(e->mse_mean, c, pass, MEAN, 1);
-  add_up(c->count, c, pass, SEEN, 1);
+  add_up(e->mse_repeat, c, pass, OF_LAST, 1);
+  add_up(e->mse_mean, c, pass, OF_MEAN, 1);
+  add_up(c->count, c, pass, ARE_THERE, 1);
   for (size_t frame = 0; frame < c->sequences->count * c->horizon; frame++)
-    e->origins[frame % c->horizon] += c->frames[SEEN][frame * c->wide] > 0;
+    e->origins[frame % c->horizon] += c->frames[ARE_THERE][frame * c->wide] > 0;
   if (!c->pixels) return DVBF_OK;
   average_distance(e->distance, c, pass, c->moved);
   average_distance(e->distance_repeat, c, pass, c->stayed);
@@ -184,7 +184,7 @@ static dvbf_status run_linear(scoring *c, const dvbf_model *linear, dv_threads *
   c->baselines = false;
   dvbf_status status = dv_pass_init(&pass, linear, pool, c->sequences, (int)c->observed, error);
   if (!status) status = dv_pass_run(&pass, c->sequences, &conditions, collect, c, error);
-  if (!status) add_up(c->out->mse_linear, c, &pass, MODEL, 1);
+  if (!status) add_up(c->out->mse_linear, c, &pass, OF_MODEL, 1);
   dv_pass_clear(&pass);
   return status;
 }

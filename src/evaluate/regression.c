@@ -3,7 +3,6 @@
  * (dv_network_regress), whose R^2 is of rows that it has not seen. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/dataset.h"
 #include "evaluate/evaluate.h"
 #include "infer/estimate.h"
 #include "math/algebra.h"

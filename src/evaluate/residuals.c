@@ -33,11 +33,6 @@ static void errors_of(const dv_rolling *r, size_t i, size_t k, const float *x, d
   }
 }
 
-static void add_mean(sums *s, const double *error, size_t steps) {
-  for (size_t t = 0; t < steps; t++)
-    if (!isnan(error[t])) s->mean += error[t], s->n += 1;
-}
-
 static void add_products(sums *s, const double *error, size_t steps) {
   for (size_t t = 0; t < steps; t++) {
     double a = error[t] - s->mean / s->n;
@@ -69,7 +64,9 @@ static void add_column(sums *s, double bins[DVBF_BINS], const dv_rolling *r, siz
     for (size_t i = 0; i < v->count; i++) {
       size_t length = dvbf_sequence_length(v, i), steps = length - r->first;
       errors_of(r, i, k, dv_sequence_x(v, i, 0, length, buffer), error, steps);
-      (pass ? add_products : add_mean)(s, error, steps);
+      for (size_t t = 0; t < steps && !pass; t++)
+        if (!isnan(error[t])) s->mean += error[t], s->n += 1;
+      if (pass) add_products(s, error, steps);
       if (pass) count_errors(bins, r, i, k, error, steps);
     }
 }

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "infer/estimate.h"
 #include "model/density.h"
 
 #include <math.h>
@@ -29,12 +28,6 @@ static size_t budget_of(const dvbf_sequences *s) {
   return rows < room ? rows : room > 1 ? room : 1;
 }
 
-static void add_view(dvbf_sequences *to, const dvbf_sequences *s, size_t i, size_t offset, size_t steps) {
-  to->start[to->count] = dvbf_sequence_start(s, i) + offset;
-  to->length[to->count++] = (uint32_t)steps;
-  if (steps > to->steps) to->steps = steps;
-}
-
 dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
                             size_t horizon, size_t budget, bool later, dvbf_error *error) {
   size_t longest = horizon && first + horizon < s->steps ? first + horizon : s->steps;
@@ -55,7 +48,10 @@ dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t
     for (size_t o = later; o < each; o++) {
       size_t offset = o * length / each, rest = length - offset;
       if (rest <= first || (o && rest < first + LEAST)) break;
-      add_view(out, s, i, offset, rest < cap ? rest : cap);
+      size_t steps = rest < cap ? rest : cap;
+      out->start[out->count] = dvbf_sequence_start(s, i) + offset;
+      out->length[out->count++] = (uint32_t)steps;
+      if (steps > out->steps) out->steps = steps;
     }
   }
   return DVBF_OK;
@@ -64,17 +60,13 @@ dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t
 /* ---- Predicting ---- */
 
 static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, bool free_run,
-                           const dv_evaluate_request *ask, dvbf_error *error) {
-  const dv_estimate_request request = {.kind = free_run ? DV_PREDICT : DV_FILTER,
-                                       .forecast = !free_run,
-                                       .noise = true,
-                                       .x_samples = true,
-                                       .observe = r->first,
-                                       .samples = samples_for(&r->views),
-                                       .seed = ask->seed,
-                                       .threads = ask->threads,
-                                       .interrupt = ask->interrupt,
-                                       .ranks = ask->ranks};
+                           const dv_estimate_request *ask, dvbf_error *error) {
+  dv_estimate_request request = *ask;
+  request.kind = free_run ? DV_PREDICT : DV_FILTER;
+  request.forecast = !free_run;
+  request.noise = request.x_samples = true;
+  request.observe = r->first;
+  request.samples = samples_for(&r->views);
   return dv_estimate(&r->by[way], m, &r->views, &request, error);
 }
 
@@ -92,11 +84,6 @@ static bool can_predict(const dvbf_model *m, bool free_run) {
 }
 
 /* ---- Scoring ---- */
-
-/* Place of step t of view i in estimates. */
-static size_t place_of(const dvbf_estimates *e, size_t i, size_t t) {
-  return i * e->steps + t - e->first;
-}
 
 double dv_rank_inside(double below, double n, double share) {
   double tail = (1 - share) / 2 * (n + 1), low = below + 1 - tail, high = n - below + 1 - tail;
@@ -123,7 +110,7 @@ static void score(dv_rolling *r, const dv_baseline *y, size_t i, size_t t, size_
     if (way >= DVBF_BY_LINEAR && !e) continue;
     double guess = way == DVBF_BY_MEAN   ? y->mean[k]
                    : way == DVBF_BY_LAST ? (isnan(last) ? y->mean[k] : last)
-                                         : (double)e->x[place_of(e, i, t) * e->n_x + k];
+                                         : (double)e->x[(i * e->steps + t - e->first) * e->n_x + k];
     double error = isfinite(guess) ? x - guess : INFINITY;
     r->square[way][k] += error * error;
     if (isfinite(unit)) r->blocks.square[way][block] += error * error / (unit * unit);
@@ -182,7 +169,7 @@ static dvbf_status make_room(dv_rolling *r, size_t n_x, dvbf_error *error) {
 }
 
 dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequences *s, bool free_run,
-                           const dv_baseline *y, const dv_evaluate_request *ask, dvbf_error *error) {
+                           const dv_baseline *y, const dv_estimate_request *ask, dvbf_error *error) {
   const dvbf_model *linear = m->linear;
   *r = (dv_rolling){.first = needed_by(m, free_run), .views.n_x = s->n_x, .ranks = m->density->sigma};
   r->n_ranks = samples_for(s) + 1;

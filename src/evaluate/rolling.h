@@ -2,22 +2,13 @@
  * support. */
 #pragma once
 
-#include "base/ranks.h"
 #include "data/dataset.h"
+#include "infer/estimate.h"
 #include "model/model.h"
 
 #include <dvbf/dvbf.h>
 
 /* ---- Rolling origins ---- */
-
-/* How to evaluate. */
-typedef struct dv_evaluate_request {
-  size_t observe; /* steps before a free run, at least; the model may need more */
-  uint64_t seed;
-  unsigned threads;              /* 0: all cores */
-  const volatile int *interrupt; /* NULL, or a flag that ends the work */
-  dv_ranks *ranks;               /* that share it; NULL: one alone */
-} dv_evaluate_request;
 
 enum { DV_ROLLING_BLOCKS = 16 };
 
@@ -49,9 +40,11 @@ dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t
                             size_t horizon, size_t budget, bool later, dvbf_error *error);
 
 /* Predicts one step ahead or in free runs, from up to ten origins; free with dv_rolling_clear, also after a
- * failure. No origin is left if sequences are too short or the model cannot predict them. */
+ * failure. Of `ask`, here and below, seed, threads, interrupt and ranks count, and the steps to observe
+ * before a free run, at least; the model may need more. No origin is left if sequences are too short or the
+ * model cannot predict them. */
 dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *model, const dvbf_sequences *s, bool free_run,
-                           const dv_baseline *baseline, const dv_evaluate_request *ask, dvbf_error *error);
+                           const dv_baseline *baseline, const dv_estimate_request *ask, dvbf_error *error);
 void dv_rolling_clear(dv_rolling *r);
 
 /* The baseline of a model: mean and deviation of the training data, or of `sequences` if `data` has none;
@@ -81,7 +74,7 @@ typedef struct dv_discrete_likelihood {
 /* All is NaN if the model's density is not one of these. `train` gives the columns' means and transitions. */
 dvbf_status dv_discrete_likelihood_of(dv_discrete_likelihood *out, const dvbf_model *model,
                                       const dvbf_sequences *train, const dvbf_sequences *s,
-                                      const dv_evaluate_request *ask, dvbf_error *error);
+                                      const dv_estimate_request *ask, dvbf_error *error);
 
 /* ---- Verdict ---- */
 

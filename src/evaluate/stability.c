@@ -48,9 +48,8 @@ static size_t count_v(const dvbf_model *m, const dv_systems *systems) {
   return (size_t)systems->n * (size_t)systems->n * (size_t)systems->count;
 }
 
-static dvbf_status make_ruler(ruler *r, const dvbf_model *m, dvbf_error *error) {
-  *r = (ruler){.model = m};
-  dv_model_systems(m, &r->systems);
+static dvbf_status make_ruler(ruler *r, dvbf_error *error) {
+  const dvbf_model *m = r->model;
   size_t square = square_of(r);
   r->radius = r->systems.count == 1 && !dv_universal_each_step(m);
   r->n_v = count_v(m, &r->systems);
@@ -198,13 +197,12 @@ static dvbf_status find_reach(dvbf_member_stability *out, const dvbf_model *m, d
 }
 
 static dvbf_status measure(dvbf_member_stability *out, const dvbf_model *m, dvbf_error *error) {
-  dv_systems systems;
+  ruler r = {.model = m};
   *out = (dvbf_member_stability){.measure = "", .length = NAN, .drawn = NAN};
   dvbf_status status = find_reach(out, m, error);
-  if (!status && dv_model_systems(m, &systems)) {
-    ruler r;
-    status = make_ruler(&r, m, error);
-    out->systems = (size_t)systems.count;
+  if (!status && dv_model_systems(m, &r.systems)) {
+    status = make_ruler(&r, error);
+    out->systems = (size_t)r.systems.count;
     if (!status) status = measure_mean(out, &r, error);
     if (!status) measure_draws(out, &r);
     DV_FREE(r.v, r.matrices, r.t, r.scratch);

@@ -18,7 +18,7 @@ typedef struct judge {
   const dvbf_model *model;
   const dvbf_data *data;
   const dvbf_sequences *sequences;
-  dv_evaluate_request ask;
+  dv_estimate_request ask;
   dv_baseline yardstick;
   dv_evidence evidence;
   dvbf_verdict *out;

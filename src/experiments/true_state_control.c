@@ -159,13 +159,10 @@ static void step(void *user, const float *seen, const float *acted, dv_flown *ou
   dv_true_state *t = user;
   dv_planner *p = &t->planner;
   const dv_cost *task = p->task;
-  dv_plan plan = {.end = DV_PLAN_FAILED};
-  dv_planner_begin(p);
-  dv_planner_acted(p, acted);
+  dv_planner_begin(p, acted);
   see(t, seen);
-  if (t->known) plan = dv_planner_plan(p, t->z);
+  dv_plan plan = dv_planner_plan(p, t->known ? t->z : NULL);
   bool ready = plan.end != DV_PLAN_FAILED;
-  dv_planner_give(p, ready);
   const double *end = p->ilqr->z + (size_t)task->steps * (size_t)(task->n_z + task->n_u);
   for (int i = 0; i < task->n_z && ready; i++) t->ahead[i] = (float)end[i];
   *out = (dv_flown){.u = p->u,

@@ -5,7 +5,6 @@
 #include "data/dataset.h"
 #include "infer/estimate.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct job {

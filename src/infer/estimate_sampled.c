@@ -135,8 +135,6 @@ dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *q, dv_thr
 
 /* ---- Moments and quantiles of samples ---- */
 
-enum { CHUNK = DV_SORTED };
-
 static size_t frame_values(const dv_request *q) {
   return (size_t)q->window * (size_t)q->model->n_x;
 }
@@ -147,7 +145,7 @@ dvbf_status dv_draws_init(dv_draws *d, const dv_request *q, dvbf_error *error) {
   d->x = dv_calloc(q->ask.samples, frame_values(q) * sizeof *d->x);
   d->noisy = noise ? dv_calloc(q->ask.samples, frame_values(q) * sizeof *d->noisy) : d->x;
   d->variance = dv_calloc(frame_values(q), sizeof *d->variance);
-  d->columns = dv_calloc(q->ask.samples, CHUNK * sizeof *d->columns);
+  d->columns = dv_calloc(q->ask.samples, DV_SORTED * sizeof *d->columns);
   d->rows = dv_calloc(q->ask.samples, sizeof *d->rows);
   for (size_t s = 0; d->noisy && d->rows && s < q->ask.samples; s++)
     d->rows[s] = d->noisy + s * frame_values(q);
@@ -205,9 +203,9 @@ void dv_draws_put(dv_draws *d, const dv_request *q, dvbf_estimates *out, const d
 static void moments(const float *values, size_t samples, size_t stride, size_t entries,
                     const double *variance, float *mean, float *deviation) {
   double n = (double)samples;
-  for (size_t first = 0; first < entries; first += CHUNK) {
-    size_t count = entries - first < CHUNK ? entries - first : CHUNK;
-    double sum[CHUNK] = {0}, squares[CHUNK] = {0};
+  for (size_t first = 0; first < entries; first += DV_SORTED) {
+    size_t count = entries - first < DV_SORTED ? entries - first : DV_SORTED;
+    double sum[DV_SORTED] = {0}, squares[DV_SORTED] = {0};
     for (size_t s = 0; s < samples; s++)
       for (size_t i = 0; i < count; i++) sum[i] += (double)values[s * stride + first + i];
     for (size_t s = 0; s < samples; s++)
@@ -222,8 +220,8 @@ static void moments(const float *values, size_t samples, size_t stride, size_t e
   }
 }
 
-/* Sorts each of the CHUNK columns of values [count][CHUNK], all at once: which rows are compared does not
- * depend on the values, so that a comparison is a minimum and a maximum of two vectors (Batcher's merge
+/* Sorts each of the DV_SORTED columns of values [count][DV_SORTED], all at once: which rows are compared does
+ * not depend on the values, so that a comparison is a minimum and a maximum of two vectors (Batcher's merge
  * exchange, Knuth's algorithm 5.2.2M). */
 static void sort_columns(float *values, size_t count) {
   size_t half = 1;
@@ -231,8 +229,8 @@ static void sort_columns(float *values, size_t count) {
   for (size_t p = half; p > 0; p /= 2)
     for (size_t q = half, r = 0, d = p;; d = q - p, q /= 2, r = p) {
       for (size_t i = 0; i + d < count; i++) {
-        float *low = values + i * CHUNK, *high = low + d * CHUNK;
-        for (size_t k = 0; (i & p) == r && k < CHUNK; k++) {
+        float *low = values + i * DV_SORTED, *high = low + d * DV_SORTED;
+        for (size_t k = 0; (i & p) == r && k < DV_SORTED; k++) {
           float a = low[k], b = high[k];
           low[k] = a < b ? a : b;
           high[k] = a > b ? a : b;
@@ -242,20 +240,22 @@ static void sort_columns(float *values, size_t count) {
     }
 }
 
-/* Between neighbours of the sorted samples, which are CHUNK apart; the smallest is quantile 0, the largest 1.
+/* Between neighbours of the sorted samples, which are DV_SORTED apart; the smallest is quantile 0, the
+ * largest 1.
  */
 static float quantile(const float *sorted, size_t count, double share) {
   double place = share * (double)(count - 1);
   size_t below = (size_t)place, above = below + 1 < count ? below + 1 : below;
   double rest = place - (double)below;
-  return (float)((1 - rest) * (double)sorted[below * CHUNK] + rest * (double)sorted[above * CHUNK]);
+  return (float)((1 - rest) * (double)sorted[below * DV_SORTED] + rest * (double)sorted[above * DV_SORTED]);
 }
 
 void dv_quantiles_of(float *out, size_t apart, const double *shares, size_t n_shares,
                      const float *const *rows, size_t samples, size_t entries, float *columns) {
-  for (size_t first = 0; first < entries; first += CHUNK) {
-    size_t n = entries - first < CHUNK ? entries - first : CHUNK;
-    for (size_t s = 0; s < samples; s++) memcpy(columns + s * CHUNK, rows[s] + first, n * sizeof *columns);
+  for (size_t first = 0; first < entries; first += DV_SORTED) {
+    size_t n = entries - first < DV_SORTED ? entries - first : DV_SORTED;
+    for (size_t s = 0; s < samples; s++)
+      memcpy(columns + s * DV_SORTED, rows[s] + first, n * sizeof *columns);
     sort_columns(columns, samples);
     for (size_t k = 0; k < n_shares; k++)
       for (size_t i = 0; i < n; i++) out[k * apart + first + i] = quantile(columns + i, samples, shares[k]);

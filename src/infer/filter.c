@@ -13,7 +13,11 @@
 
 /* ---- Memory ---- */
 
-static dvbf_filter *place(dv_workspace *room, const dvbf_model *model, size_t samples) {
+/* Counts bytes or places all parts. */
+static dvbf_status lay_out(dvbf_filter **out, dv_workspace *room, const dvbf_model *model, size_t samples,
+                           uint64_t seed, const dv_low_rank planes[], dvbf_error *error) {
+  if (samples < 1 || samples > 65536)
+    return dv_fail(error, DVBF_ARGUMENT, "samples = %zu: must be in [1, 65536]; 16 works well", samples);
   dvbf_filter *f = dv_workspace_take(room, 1, sizeof *f);
   size_t members = (size_t)dv_model_members(model), n_x = (size_t)model->n_x, rows = members * samples;
   dvbf_filter parts = {.model = model, .members = (int)members, .samples = samples};
@@ -24,26 +28,16 @@ static dvbf_filter *place(dv_workspace *room, const dvbf_model *model, size_t sa
   parts.x = dv_workspace_take(room, rows * n_x, sizeof *parts.x);
   parts.rows = dv_workspace_take(room, rows, sizeof(float *));
   parts.columns = dv_workspace_take(room, rows * DV_SORTED, sizeof *parts.columns);
-  if (!f) return NULL;
-  *f = parts;
-  return f;
-}
-
-/* Counts bytes or places all parts. */
-static dvbf_status lay_out(dvbf_filter **out, dv_workspace *room, const dvbf_model *model, size_t samples,
-                           uint64_t seed, const dv_low_rank planes[], dvbf_error *error) {
-  if (samples < 1 || samples > 65536)
-    return dv_fail(error, DVBF_ARGUMENT, "samples = %zu: must be in [1, 65536]; 16 works well", samples);
-  dvbf_filter *f = place(room, model, samples);
   dvbf_status status = DVBF_OK;
-  for (int i = 0; i < dv_model_members(model) && !status; i++) {
+  for (int i = 0; i < parts.members && !status; i++) {
     dv_online *member = NULL;
     status = dv_online_lay_out(&member, room, dv_model_member(model, i), samples, seed + (uint64_t)i,
                                &planes[i], error);
     if (status || !f) continue;
-    f->member[i] = member;
-    f->same_row = f->same_row || member->through;
+    parts.member[i] = member;
+    parts.same_row = parts.same_row || member->through;
   }
+  if (f && !status) *f = parts;
   if (!status) *out = f;
   return status;
 }
@@ -108,7 +102,7 @@ void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belie
   unsigned before = dv_flush_denormals();
   for (int i = 0; i < f->members; i++) {
     dv_online_step(f->member[i], x, control_for(f, f->member[i], u, NULL));
-    ready = ready && dv_online_ready(f->member[i]);
+    ready = ready && f->member[i]->seen == f->member[i]->frames;
   }
   dv_restore_denormals(before);
   f->controlled = f->same_row && u;
@@ -128,7 +122,7 @@ void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belie
 
 static dvbf_status check(const dvbf_filter *f, const dvbf_forecast_request *ask, dvbf_error *error) {
   for (int i = 0; i < f->members; i++)
-    if (!dv_online_ready(f->member[i]))
+    if (f->member[i]->seen < f->member[i]->frames)
       return dv_fail(error, DVBF_ARGUMENT,
                      "there is no belief yet to predict from: the model needs %d frames and has seen %d; "
                      "predict once `ready` is true",

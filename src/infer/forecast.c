@@ -22,7 +22,7 @@ typedef struct job {
 /* ---- Running ---- */
 
 /* The step into t. */
-static const dvbf_real *move(forecaster *w, const dvbf_sequences *s, size_t t, bool seen, size_t bytes) {
+static const dvbf_real *move_on(forecaster *w, const dvbf_sequences *s, size_t t, bool seen, size_t bytes) {
   memcpy(dvbf_at(&w->by.step.run, w->by.step_program.z), w->z, bytes);
   return dv_stepper_move(&w->by, s, t, seen, (uint32_t)(2 * t + seen));
 }
@@ -49,8 +49,8 @@ static void run(void *own, void *user, size_t i) {
   w->by.conditions = dv_model_conditions(q->model, dv_sequence_seed(q->ask.seed, i));
   memcpy(w->z, dv_stepper_start(&w->by, &alone), bytes);
   for (size_t t = 1; t < alone.steps && !dv_interrupted(q->ask.interrupt); t++) {
-    if (t >= first) collect(w, q, j->out, i, t - first, move(w, &alone, t, false, bytes));
-    memcpy(w->z, move(w, &alone, t, true, bytes), bytes);
+    if (t >= first) collect(w, q, j->out, i, t - first, move_on(w, &alone, t, false, bytes));
+    memcpy(w->z, move_on(w, &alone, t, true, bytes), bytes);
   }
   dv_draws_end(&w->draws, q, j->out, i);
 }

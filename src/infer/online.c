@@ -4,7 +4,6 @@
  * on without observations. Derived weights are computed once. */
 #include "infer/online.h"
 
-#include "base/error.h"
 #include "infer/particles.h"
 #include "math/random.h"
 #include "model/density.h"
@@ -48,15 +47,6 @@ static void fill(dv_program_memory *m, dvbf_value value, const dvbf_real *from) 
 /* The programs of a model without exact inference: start, step, emission. */
 enum { START, STEP, EMISSION, PROGRAMS };
 
-static dvbf_status record(dvbf_program programs[PROGRAMS], const dvbf_model *m, size_t samples, int frames,
-                          int rank, dvbf_error *error) {
-  int rows = (int)samples, emitted = rows < MOST_EMITTED ? rows : MOST_EMITTED;
-  dvbf_status status = dv_program_record_start(&programs[START], m, rows, frames, 0, error);
-  if (!status) status = dv_program_record_step(&programs[STEP], m, rows, rank, DV_ONE_X, error);
-  if (!status) status = dv_program_record_emission(&programs[EMISSION], m, emitted, 0, error);
-  return status;
-}
-
 /* Arrays that every model needs. */
 static void place_arrays(dv_workspace *room, dv_online *o) {
   const dvbf_model_class *type = o->model->type;
@@ -99,6 +89,7 @@ dvbf_status dv_online_lay_out(dv_online **out, dv_workspace *room, const dvbf_mo
   dvbf_program programs[PROGRAMS] = {{0}};
   dvbf_status status = dv_model_needs_filter(model, "", error);
   if (status) return status;
+  int rows = (int)samples, emitted = rows < MOST_EMITTED ? rows : MOST_EMITTED;
   int asked = dv_model_start_frames(model),
       frames = asked ? asked : dv_settings_predict_from(model->settings);
   dv_online like = {.model = model,
@@ -107,7 +98,11 @@ dvbf_status dv_online_lay_out(dv_online **out, dv_workspace *room, const dvbf_mo
                     .through = dv_model_feeds_through(model),
                     .conditions = dv_model_conditions(model, seed)};
   like.conditions.n_scalars = 0; /* no result depends on one that is set: nothing to look up in each step */
-  if (!model->type->online_step) status = record(programs, model, samples, frames, plane->rank, error);
+  if (!model->type->online_step) {
+    status = dv_program_record_start(&programs[START], model, rows, frames, 0, error);
+    if (!status) status = dv_program_record_step(&programs[STEP], model, rows, plane->rank, DV_ONE_X, error);
+    if (!status) status = dv_program_record_emission(&programs[EMISSION], model, emitted, 0, error);
+  }
   *out = status ? NULL : place(room, &like, programs, plane);
   for (int i = 0; i < PROGRAMS; i++) dv_program_clear(&programs[i]);
   return status;
@@ -217,19 +212,13 @@ static void collect(dv_online *o, const float *x, const float *u) {
   if (n_u && u && t >= lag) memcpy(o->u + (t - lag) * n_u, u, n_u * sizeof *u);
 }
 
-/* The place in o->u that keeps the control of the last frame for the next, with feedthrough. */
-static float *control_before(const dv_online *o) {
-  return o->u + (size_t)(o->frames - 1) * (size_t)o->model->n_u;
-}
-
-/* A later frame. */
+/* A later frame. With feedthrough, the last place in o->u keeps the control of the frame before. */
 static void follow(dv_online *o, const float *x, const float *u) {
-  if (!o->through || !u) {
-    advance(o, x, u, NULL);
-    return;
-  }
-  advance(o, x, control_before(o), u);
-  memcpy(control_before(o), u, (size_t)o->model->n_u * sizeof *u);
+  size_t n_u = (size_t)o->model->n_u;
+  float *before = o->u + (size_t)(o->frames - 1) * n_u;
+  bool now = o->through && u;
+  advance(o, x, now ? before : u, now ? u : NULL);
+  if (now) memcpy(before, u, n_u * sizeof *u);
 }
 
 static void summarise(dv_online *o) {
@@ -247,10 +236,6 @@ static void summarise(dv_online *o) {
   }
 }
 
-bool dv_online_ready(const dv_online *o) {
-  return o->seen == o->frames;
-}
-
 void dv_online_step(dv_online *o, const float *x, const float *u) {
   const dvbf_model *m = o->model;
   if (o->exact) {
@@ -263,7 +248,7 @@ void dv_online_step(dv_online *o, const float *x, const float *u) {
   } else {
     follow(o, x, u);
   }
-  if (!o->exact && dv_online_ready(o)) summarise(o);
+  if (!o->exact && o->seen == o->frames) summarise(o);
 }
 
 /* ---- Predictions ---- */

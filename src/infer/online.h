@@ -45,7 +45,7 @@ typedef struct dv_online {
   const dvbf_model *model;
   dv_program_memory start, step, emission;
   int frames;   /* that the initial network sees */
-  int seen;     /* frames so far, up to `frames` */
+  int seen;     /* frames so far, up to `frames`: then there is a belief */
   bool through; /* feedthrough */
   dv_conditions conditions;
   uint32_t *number; /* [samples] keys of the noise */
@@ -71,8 +71,6 @@ void dv_online_reset(dv_online *o);
 /* x [n_x] or NULL; u [n_u] as the model takes it, or NULL. With feedthrough it belongs to the frame that it
  * comes with, else to the frame before. */
 void dv_online_step(dv_online *o, const float *x, const float *u);
-/* Whether there is a belief. */
-bool dv_online_ready(const dv_online *o);
 
 /* Expected x of one step ahead. */
 typedef struct dv_expected_x {

@@ -87,7 +87,9 @@ static double log_sum_exp(const double *x, size_t n) {
   return most + dv_log(sum);
 }
 
-double dv_normalise(const double *x, double *weight, size_t n) {
+/* weight [n] = exp(x - ln sum exp x), which may be x itself; all equal if every x is -inf. Returns ln sum exp
+ * x. */
+static double normalise(const double *x, double *weight, size_t n) {
   double all = log_sum_exp(x, n);
   for (size_t i = 0; i < n; i++)
     weight[i] = !isfinite(all) ? 1 / (double)n : isnan(x[i]) ? 0 : dv_exp(x[i] - all);
@@ -148,21 +150,6 @@ const dvbf_real *dv_stepper_move(dv_stepper *b, const dvbf_sequences *s, size_t 
   return dvbf_at(&b->step.run, dvbf_steps(b->step_program.z, 1, 1));
 }
 
-static dvbf_status allocate(dv_particles *p, dvbf_error *error) {
-  size_t n_z = (size_t)p->model->n_z;
-  p->log_weight = dv_calloc(p->count, sizeof *p->log_weight);
-  p->v = p->n_v ? dv_calloc(p->n_v, sizeof *p->v) : NULL;
-  size_t all;
-  if (dv_multiply(p->most, p->count, &all)) {
-    p->z = dv_calloc(all, n_z * sizeof *p->z);
-    p->weight = dv_calloc(all, sizeof *p->weight);
-    p->parent = dv_calloc(all, sizeof *p->parent);
-  }
-  if (p->log_weight && (p->v || !p->n_v) && p->z && p->weight && p->parent) return DVBF_OK;
-  return dv_fail(error, DVBF_MEMORY, "out of memory for %zu particles over %zu steps; fewer need less",
-                 p->count, p->most);
-}
-
 dvbf_status dv_particles_init(dv_particles *p, const dvbf_model *model, const dvbf_sequences *s, size_t count,
                               int initial, dvbf_error *error) {
   int asked = dv_model_start_frames(model);
@@ -172,7 +159,17 @@ dvbf_status dv_particles_init(dv_particles *p, const dvbf_model *model, const dv
       dv_stepper_init(&p->by, model, s, count, asked && asked < initial ? asked : initial, error);
   if (status) return status;
   p->n_v = p->by.step_program.v.buffer >= 0 ? (size_t)p->by.step_program.v.cols : 0;
-  return allocate(p, error);
+  p->v = p->n_v ? dv_calloc(p->n_v, sizeof *p->v) : NULL;
+  p->log_weight = dv_calloc(count, sizeof *p->log_weight);
+  size_t all;
+  if (dv_multiply(p->most, count, &all)) {
+    p->z = dv_calloc(all, (size_t)model->n_z * sizeof *p->z);
+    p->weight = dv_calloc(all, sizeof *p->weight);
+    p->parent = dv_calloc(all, sizeof *p->parent);
+  }
+  if (p->log_weight && (p->v || !p->n_v) && p->z && p->weight && p->parent) return DVBF_OK;
+  return dv_fail(error, DVBF_MEMORY, "out of memory for %zu particles over %zu steps; fewer need less", count,
+                 p->most);
 }
 
 void dv_particles_clear(dv_particles *p) {
@@ -209,15 +206,6 @@ dvbf_sequences dv_sequence_alone(const dvbf_sequences *s, size_t i, float *buffe
                           .gaps = s->gaps};
 }
 
-static void begin(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t seed) {
-  p->sequence = dv_sequence_alone(s, i, p->by.start.frames);
-  p->steps = p->sequence.steps;
-  p->seed = dv_sequence_seed(seed, i);
-  p->by.conditions = dv_model_conditions(p->model, p->seed);
-  p->log_likelihood = 0;
-  if (p->v) dv_universal_draw(p->model, p->seed, 0, p->v, p->n_v);
-}
-
 void dv_particles_universal(dv_particles *p, size_t t) {
   if (p->v && dv_universal_each_step(p->model))
     dv_universal_draw(p->model, p->seed, (uint32_t)t, p->v, p->n_v);
@@ -225,7 +213,7 @@ void dv_particles_universal(dv_particles *p, size_t t) {
 
 /* Turns log weights of step t into weights; their sum is p(x_t | past). */
 static void weigh(dv_particles *p, size_t t) {
-  p->log_likelihood += dv_normalise(p->log_weight, p->weight + t * p->count, p->count);
+  p->log_likelihood += normalise(p->log_weight, p->weight + t * p->count, p->count);
 }
 
 /* z_1 ~ q(w_1), weight p(w_1) p(x_1 | z_1) / q(w_1). */
@@ -282,7 +270,12 @@ static void advance(dv_particles *p, size_t t) {
 }
 
 void dv_particles_run(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t seed) {
-  begin(p, s, i, seed);
+  p->sequence = dv_sequence_alone(s, i, p->by.start.frames);
+  p->steps = p->sequence.steps;
+  p->seed = dv_sequence_seed(seed, i);
+  p->by.conditions = dv_model_conditions(p->model, p->seed);
+  p->log_likelihood = 0;
+  if (p->v) dv_universal_draw(p->model, p->seed, 0, p->v, p->n_v);
   start(p);
   for (size_t t = 1; t < p->steps && !dv_interrupted(p->interrupt); t++) {
     advance(p, t);
@@ -302,9 +295,9 @@ dvbf_status dv_importance_init(dv_importance *m, const dvbf_model *model, const 
   m->jacobian = dv_model_log_jacobian(model);
   m->index = dv_calloc((size_t)rows, sizeof *m->index);
   m->key = dv_calloc((size_t)rows, sizeof *m->key);
-  m->log_weight = dv_calloc(paths, sizeof *m->log_weight);
+  m->weight = dv_calloc(paths, sizeof *m->weight);
   if (keep_z && dv_multiply(paths, m->most, &all)) m->z = dv_calloc(all, (size_t)model->n_z * sizeof *m->z);
-  if (!m->index || !m->key || !m->log_weight || (keep_z && !m->z))
+  if (!m->index || !m->key || !m->weight || (keep_z && !m->z))
     return dv_fail(error, DVBF_MEMORY, "out of memory for %zu weighted paths; fewer need less", paths);
   dvbf_status status = dv_program_record(&m->program, model, steps, rows, steps, dv_gaps_of(s), error);
   if (!status) status = dv_worker_init(&m->worker, model, &m->program, s, error);
@@ -316,7 +309,7 @@ dvbf_status dv_importance_init(dv_importance *m, const dvbf_model *model, const 
 void dv_importance_clear(dv_importance *m) {
   dv_worker_clear(&m->worker);
   dv_program_clear(&m->program);
-  DV_FREE(m->index, m->key, m->log_weight, m->z);
+  DV_FREE(m->index, m->key, m->weight, m->z);
   *m = (dv_importance){0};
 }
 
@@ -349,9 +342,9 @@ double dv_importance_run(dv_importance *m, const dvbf_sequences *s, size_t i, ui
     for (size_t r = 0; r < rows; r++) m->key[r] = (uint32_t)(first + r);
     dv_run_forward(&m->worker.run);
     for (size_t r = 0; r < rows && first + r < m->paths; r++) {
-      m->log_weight[first + r] = log_weight_of(m, (int)r);
+      m->weight[first + r] = log_weight_of(m, (int)r);
       if (m->z) copy_path(m, (int)r, m->z + (first + r) * m->most * (size_t)m->model->n_z);
     }
   }
-  return log_sum_exp(m->log_weight, m->paths) - dv_log((double)m->paths);
+  return normalise(m->weight, m->weight, m->paths) - dv_log((double)m->paths);
 }

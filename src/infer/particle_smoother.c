@@ -254,7 +254,6 @@ typedef struct sampler {
   dv_particles particles;
   backward backward;
   dv_importance importance; /* instead of both, where the model cannot filter */
-  double *weight;           /* [particles] of it */
   dvbf_program program;     /* the emission, for one step of all samples */
   dv_worker emission;
   dv_draws draws;
@@ -291,8 +290,7 @@ static void choose_paths(sampler *w, const dv_request *q, uint64_t seed) {
   const dv_importance *m = &w->importance;
   size_t path = m->most * (size_t)q->model->n_z;
   dv_random random = dv_random_at(seed, DV_STREAM_PARTICLES, 4, 0);
-  dv_normalise(m->log_weight, w->weight, m->paths);
-  dv_resample(w->weight, m->paths, dv_random_uniform(&random), w->index, q->ask.samples);
+  dv_resample(m->weight, m->paths, dv_random_uniform(&random), w->index, q->ask.samples);
   for (size_t s = 0; s < q->ask.samples; s++)
     memcpy(w->z + s * path, m->z + w->index[s] * path, path * sizeof *w->z);
 }
@@ -366,11 +364,9 @@ static dvbf_status init(void *own, void *user, dvbf_error *error) {
   const dv_request *q = j->request;
   size_t all;
   w->index = dv_calloc(q->ask.samples, sizeof *w->index);
-  w->weight = dv_calloc(q->ask.particles, sizeof *w->weight);
   if (dv_multiply(q->ask.samples, q->frames.steps, &all))
     w->z = dv_calloc(all, (size_t)q->model->n_z * sizeof *w->z);
-  dvbf_status status =
-      w->index && w->weight && w->z ? DVBF_OK : dv_fail_memory(error, "making room for samples");
+  dvbf_status status = w->index && w->z ? DVBF_OK : dv_fail_memory(error, "making room for samples");
   if (!status) status = init_sampling(w, q, j->team, error);
   if (!status) status = dv_program_record_emission(&w->program, q->model, (int)q->ask.samples, 0, error);
   if (!status) status = dv_worker_init(&w->emission, q->model, &w->program, NULL, error);
@@ -388,7 +384,7 @@ static void clear(void *own) {
   dv_worker_clear(&w->emission);
   dv_program_clear(&w->program);
   dv_draws_clear(&w->draws);
-  DV_FREE(w->weight, w->index, w->z);
+  DV_FREE(w->index, w->z);
 }
 
 /* Units of work of sequences first .. last - 1, which are those of this rank. */

@@ -1,7 +1,6 @@
 /* Particle filter, importance weights of whole paths, and backward simulation, on one sequence at a time. */
 #pragma once
 
-#include "engine/threads.h"
 #include "infer/estimate.h"
 #include "model/batches.h"
 
@@ -74,9 +73,6 @@ dvbf_sequences dv_view(const dvbf_sequences *sequence, size_t t, size_t count);
 /* The scaling term of ln p of frame t of row r; 0 if it is not seen. `whole` is that of a whole frame. */
 double dv_frame_jacobian(const dv_worker *worker, double whole, int t, int r);
 
-/* weight [n] = exp(x - ln sum exp x); all equal if every x is -inf. Returns ln sum exp x. */
-double dv_normalise(const double *x, double *weight, size_t n);
-
 /* Systematic resampling: index [m] of entries of weight [n], each drawn as often as m * weight, rounded down
  * or up; `uniform` in (0, 1). */
 void dv_resample(const double *weight, size_t n, double uniform, uint32_t *index, size_t m);
@@ -93,7 +89,7 @@ typedef struct dv_importance {
   dv_conditions conditions;
   uint32_t *index, *key; /* [rows] */
   double jacobian;       /* of a whole frame */
-  double *log_weight;    /* [paths] */
+  double *weight;        /* [paths] of the last run; their sum is 1 */
   dvbf_real *z;          /* [paths][most][n_z], NULL if nobody asks */
 } dv_importance;
 

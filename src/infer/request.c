@@ -170,12 +170,6 @@ static dvbf_status extend(dv_request *q, const dvbf_sequences *s, size_t count, 
 
 /* ---- Kinds ---- */
 
-/* All frames, with the lengths that the data have. */
-static void take_all(dv_request *q, const dvbf_sequences *s) {
-  q->frames = *s;
-  q->steps = q->observe = q->initial = q->window = (int)s->steps;
-}
-
 /* Forecasts: x of each step from the steps before it. The first steps, which the model needs to begin, have
  * none. */
 static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, dvbf_error *error) {
@@ -201,7 +195,6 @@ static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, dvbf_er
 static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, dvbf_error *error) {
   dvbf_status status = dv_model_needs_filter(q->model, ", and smooth works with any", error);
   if (status) return status;
-  take_all(q, s);
   /* A recurrent network would take all frames: the filter gives it as many as prediction starts from. */
   int64_t from = dv_settings_predict_from(q->model->settings);
   if (!dv_model_start_frames(q->model) && from < q->steps) q->initial = (int)from;
@@ -290,10 +283,9 @@ dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, int member, 
   if (ask->kind == DV_SAMPLE)
     return extend(q, s, ask->count, s ? observed(q, OBSERVED) : 0, (int64_t)ask->steps, error);
   if (ask->kind == DV_PREDICT) return make_predict(q, s, error);
-  if (ask->kind == DV_FILTER)
-    status = make_filter(q, s, error);
-  else
-    take_all(q, s);
+  q->frames = *s; /* all of them, with the lengths that the data have */
+  q->steps = q->observe = q->initial = q->window = (int)s->steps;
+  if (ask->kind == DV_FILTER) status = make_filter(q, s, error);
   return !status && ask->particles ? dv_model_needs_weights(q->model, error) : status;
 }
 

@@ -46,7 +46,7 @@ typedef struct dv_scorer {
   dv_folds folds;
   size_t n_x;
   dv_baseline baseline;
-  dv_evaluate_request ask; /* on one thread */
+  dv_estimate_request ask; /* on one thread */
   struct {
     double free_run, one_step;
     double unseen; /* of the free run over the part that the fold leaves out */
