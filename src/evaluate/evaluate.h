@@ -61,8 +61,6 @@ dvbf_status dv_paths_of(dv_paths **out, const dvbf_model *model, const dvbf_sequ
 dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_t stride, double *r2,
                        double *log_likelihood, double *coefficients, dvbf_error *error);
 
-/* ---- Regression by a network ---- */
-
 /* y [n][m] on x [n][k] by 32 tanh units and a linear path, learned from the first half of the rows; r2 [m] is
  * that of the second half, which it has not seen. The same input gives the same numbers. */
 dvbf_status dv_network_regress(double *r2, const float *x, size_t n, size_t k, const float *y, size_t m,

@@ -216,13 +216,6 @@ static dvbf_status prepare_distances(scoring *c, const dvbf_data *data, dvbf_err
   return e->distance && e->distance_repeat ? DVBF_OK : dv_fail_memory(error, "scoring predictions");
 }
 
-/* Sums to means; NaN where nothing is known. */
-static void average(dvbf_evaluation *e, const double *count) {
-  double *const curves[] = {e->mse, e->mse_mean_path, e->mse_repeat, e->mse_mean, e->mse_linear};
-  for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
-    for (size_t j = 0; curves[i] && j < (1 + e->columns) * e->horizon; j++) curves[i][j] /= count[j];
-}
-
 static dvbf_status add_sets(scoring *c, const dvbf_model *model, const dvbf_data *data,
                             const dv_evaluate_settings *o, dv_threads *pool, dvbf_error *error) {
   const dvbf_sequences *s = c->sequences;
@@ -259,7 +252,8 @@ dvbf_status dv_horizon_errors(dvbf_evaluation *e, const dvbf_model *model, const
   dvbf_status status =
       room ? dv_baseline_of(&baseline, model, data, s, error) : dv_fail_memory(error, "scoring predictions");
   if (!status) status = add_sets(&c, model, data, o, pool, error);
-  if (!status) average(e, c.count);
+  for (size_t i = 1; i < 5 + (size_t)linear && !status; i++) /* to means; NaN where nothing is known */
+    for (size_t j = 0; j < values; j++) (*curves[i])[j] /= c.count[j];
   dv_free(c.count);
   dv_baseline_clear(&baseline);
   return status;

@@ -22,12 +22,6 @@ static size_t samples_for(const dvbf_sequences *s) {
   return s->n_x > WIDE ? FEW : SAMPLES;
 }
 
-/* Steps that may be predicted in all. */
-static size_t budget_of(const dvbf_sequences *s) {
-  size_t samples = samples_for(s), rows = ROW_STEPS / samples, room = VALUES / (samples * s->n_x);
-  return rows < room ? rows : room > 1 ? room : 1;
-}
-
 dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
                             size_t horizon, size_t budget, bool later, dvbf_error *error) {
   size_t longest = horizon && first + horizon < s->steps ? first + horizon : s->steps;
@@ -177,8 +171,9 @@ dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequen
   if (status || !can_predict(m, free_run)) return status;
   if (linear && needed_by(linear, free_run) > r->first) r->first = needed_by(linear, free_run);
   if (free_run && ask->observe > r->first) r->first = ask->observe;
-  size_t origins = free_run ? ORIGINS : 1;
-  status = dv_views_choose(&r->views, s, r->first, origins, 0, budget_of(s), false, error);
+  size_t samples = samples_for(s), rows = ROW_STEPS / samples, room = VALUES / (samples * s->n_x);
+  size_t budget = rows < room ? rows : room > 1 ? room : 1; /* steps that may be predicted in all */
+  status = dv_views_choose(&r->views, s, r->first, free_run ? ORIGINS : 1, 0, budget, false, error);
   if (status || !r->views.count) return status;
   status = predict(r, DVBF_BY_LEARNED, m, free_run, ask, error);
   if (!status && linear) status = predict(r, DVBF_BY_LINEAR, linear, free_run, ask, error);

@@ -41,18 +41,14 @@ static size_t square_of(const ruler *r) {
   return (size_t)r->systems.n * (size_t)r->systems.n;
 }
 
-/* Size of v. A model without universal parameters has its systems there and nothing else. */
-static size_t count_v(const dvbf_model *m, const dv_systems *systems) {
-  const dvbf_transition *f = m->transition;
-  if (f && f->universal) return f->universal(f, m->settings_object, m->n_z, m->n_u, m->n_w);
-  return (size_t)systems->n * (size_t)systems->n * (size_t)systems->count;
-}
-
 static dvbf_status make_ruler(ruler *r, dvbf_error *error) {
   const dvbf_model *m = r->model;
+  const dvbf_transition *f = m->transition;
   size_t square = square_of(r);
   r->radius = r->systems.count == 1 && !dv_universal_each_step(m);
-  r->n_v = count_v(m, &r->systems);
+  /* A model without universal parameters has its systems in v and nothing else. */
+  r->n_v = f && f->universal ? f->universal(f, m->settings_object, m->n_z, m->n_u, m->n_w)
+                             : square * (size_t)r->systems.count;
   r->v = dv_calloc(r->n_v, sizeof *r->v);
   r->matrices = dv_calloc((size_t)r->systems.count, square * sizeof *r->matrices);
   r->t = dv_calloc(2 * square, sizeof *r->t);

@@ -120,12 +120,10 @@ dvbf_status dvbf_verdict_new(dvbf_verdict **out, const dvbf_model *model, const 
   return status;
 }
 
-/* ---- Decision ---- */
+/* ---- Comparing ---- */
 
 /* Ratios of errors within this factor of 1 count as equal. */
 static const double same = 1.05;
-
-/* ---- Comparing ---- */
 
 typedef struct comparison {
   dvbf_way with;

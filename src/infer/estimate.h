@@ -87,10 +87,8 @@ void dv_request_clear(dv_request *request);
 
 /* ---- Ways to estimate ---- */
 
-/* Each fills estimates that have been allocated; those of a committee's members are pooled. */
-
-/* With ranks, each fills the estimates of its sequences: blocks (of 1 unless stated) divided as by
- * dv_ranks_first. */
+/* Each fills estimates that have been allocated; those of a committee's members are pooled. With ranks, each
+ * fills the estimates of its sequences: blocks (of 1 unless stated) divided as by dv_ranks_first. */
 
 /* Samples of the recognition model if x is seen, else of the prior. */
 dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *request, dv_threads *pool,

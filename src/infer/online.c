@@ -47,32 +47,27 @@ static void fill(dv_program_memory *m, dvbf_value value, const dvbf_real *from) 
 /* The programs of a model without exact inference: start, step, emission. */
 enum { START, STEP, EMISSION, PROGRAMS };
 
-/* Arrays that every model needs. */
-static void place_arrays(dv_workspace *room, dv_online *o) {
-  const dvbf_model_class *type = o->model->type;
-  size_t n_x = (size_t)o->model->n_x, n_u = (size_t)o->model->n_u, n_z = (size_t)o->model->n_z;
-  size_t n = (size_t)o->frames;
-  o->number = dv_workspace_take(room, o->samples, sizeof *o->number);
-  o->x = dv_workspace_take(room, n * n_x, sizeof *o->x);
-  o->missing = dv_workspace_take(room, n, sizeof *o->missing);
-  o->frame = dv_workspace_take(room, n_x, sizeof *o->frame);
-  if (type->reads_frame) o->before = dv_workspace_take(room, n_x, sizeof *o->before);
-  size_t begin = room->used;
-  o->z = dv_workspace_take(room, o->samples * n_z, sizeof *o->z);
-  o->mean = dv_workspace_take(room, n_z, sizeof *o->mean);
-  o->deviation = dv_workspace_take(room, n_z, sizeof *o->deviation);
-  o->u = dv_workspace_take(room, n * n_u, sizeof *o->u);
-  if (type->online_step) o->exact = dv_workspace_take(room, 1, type->online_size(type, o->model));
-  o->belief = room->used - begin;
-  o->kept = dv_workspace_take(room, 1, o->belief);
-}
-
 static dv_online *place(dv_workspace *room, const dv_online *like, const dvbf_program programs[PROGRAMS],
                         const dv_low_rank *plane) {
+  const dvbf_model_class *type = like->model->type;
+  size_t n_x = (size_t)like->model->n_x, n_u = (size_t)like->model->n_u, n_z = (size_t)like->model->n_z;
+  size_t frames = (size_t)like->frames;
   dv_online parts = *like, *o = dv_workspace_take(room, 1, sizeof *o);
   dv_program_memory *machines[PROGRAMS] = {&parts.start, &parts.step, &parts.emission};
-  place_arrays(room, &parts);
-  for (int i = 0; i < PROGRAMS && !like->model->type->online_step; i++)
+  parts.number = dv_workspace_take(room, parts.samples, sizeof *parts.number);
+  parts.x = dv_workspace_take(room, frames * n_x, sizeof *parts.x);
+  parts.missing = dv_workspace_take(room, frames, sizeof *parts.missing);
+  parts.frame = dv_workspace_take(room, n_x, sizeof *parts.frame);
+  if (type->reads_frame) parts.before = dv_workspace_take(room, n_x, sizeof *parts.before);
+  size_t begin = room->used;
+  parts.z = dv_workspace_take(room, parts.samples * n_z, sizeof *parts.z);
+  parts.mean = dv_workspace_take(room, n_z, sizeof *parts.mean);
+  parts.deviation = dv_workspace_take(room, n_z, sizeof *parts.deviation);
+  parts.u = dv_workspace_take(room, frames * n_u, sizeof *parts.u);
+  if (type->online_step) parts.exact = dv_workspace_take(room, 1, type->online_size(type, like->model));
+  parts.belief = room->used - begin;
+  parts.kept = dv_workspace_take(room, 1, parts.belief);
+  for (int i = 0; i < PROGRAMS && !type->online_step; i++)
     dv_program_memory_lay_out(room, machines[i], &programs[i], like->model, o ? &o->conditions : NULL,
                               parts.number);
   if (!o) return NULL;

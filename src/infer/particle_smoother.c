@@ -387,13 +387,6 @@ static void clear(void *own) {
   DV_FREE(w->index, w->z);
 }
 
-/* Units of work of sequences first .. last - 1, which are those of this rank. */
-static uint64_t work_of(const dv_request *q, size_t first, size_t last) {
-  uint64_t steps = 0;
-  for (size_t i = first; i < last; i++) steps += dvbf_sequence_length(&q->frames, i);
-  return steps * (DV_WATCH_FORTH + (q->ask.kind == DV_SMOOTH ? DV_WATCH_BACK : 0));
-}
-
 /* One worker, helped by the others; it computes as they do. */
 static dvbf_status run_with_team(smoothing *j, size_t first, size_t last, dvbf_error *error) {
   sampler w = {0};
@@ -414,7 +407,10 @@ dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_t
   size_t last = dv_ranks_first(ranks, q->frames.count, dv_ranks_rank(ranks) + 1);
   bool together = q->ask.kind == DV_SMOOTH && !whole_paths(q) && last - first < (size_t)dv_threads_size(pool);
   if (together) j.team = pool;
-  dv_estimate_progress_begin(q->ask.watch, work_of(q, first, last));
+  uint64_t steps = 0; /* of the sequences of this rank */
+  for (size_t i = first; i < last; i++) steps += dvbf_sequence_length(&q->frames, i);
+  dv_estimate_progress_begin(q->ask.watch,
+                             steps * (DV_WATCH_FORTH + (q->ask.kind == DV_SMOOTH ? DV_WATCH_BACK : 0)));
   return together ? run_with_team(&j, first, last, error)
                   : dv_threads_each(pool, &work, q->frames.count, &j, error);
 }
