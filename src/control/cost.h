@@ -3,11 +3,6 @@
 
 #include "control/model_derivatives.h"
 #include "control/optimal_control.h"
-#include "math/box_qp.h"
-#include "model/model.h"
-#include "settings_tables.h"
-
-#include <dvbf/control.h>
 
 /* A control task on a model. Its state is (z, u of the step before), so that changes of u can cost
  * something. */

@@ -4,6 +4,7 @@
 
 #include "control/cost.h"
 #include "control/optimal_control.h"
+#include "settings_tables.h"
 
 #include <time.h>
 
