@@ -121,23 +121,17 @@ static void recognise_block(dvbf_program *p, const dvbf_model *m, dvbf_value hea
                 (dv_dense_in[4]){{sight.name, sight.value, 1 / sqrt(sight.spread), false},
                                  {"mask", told.buffer < 0 ? none : dvbf_steps(told, first, head.steps),
                                   DV_SCALE_RECOGNITION, false}});
-  dvbf_layer output =
-      dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
-               (dv_dense_in[4]){{"x", path ? dv_linear_path(m, sight.value) : none, 0, false},
-                                {"h", dv_stack_top(&hidden), 1 / sqrt((double)s->hidden), false}});
+  dv_stack_add(&hidden,
+               dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
+                        (dv_dense_in[4]){{"x", path ? dv_linear_path(m, sight.value) : none, 0, false},
+                                         {"h", dv_stack_top(&hidden), 1 / sqrt((double)s->hidden), false}}));
   dv_stack_whole(g, &hidden);
-  dvbf_layer_whole(g, &output);
 }
 
 void dv_recognise_frames(dvbf_program *p, const dvbf_model *m, dvbf_value head, int first, bool path) {
-  dv_blocks blocks = dv_blocks_of(p->graph, m, head.steps);
   dv_image_encoder_of(p, m, first, head.steps); /* blocks share the convolutional features of x */
-  for (int i = 0; i < blocks.count; i++) {
-    dv_stretch b = dv_block_at(&blocks, i);
-    dv_block_begin(p->graph, &blocks);
+  for (dv_blocks b = dv_blocks_of(p->graph, m, head.steps); dv_next_block(p->graph, &b);)
     recognise_block(p, m, dvbf_steps(head, b.first, b.steps), first + b.first, path);
-    dv_block_end(p->graph, &blocks);
-  }
 }
 
 void dv_record_picture(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation) {

@@ -23,20 +23,15 @@ static dvbf_value recognition(dvbf_program *p, const dvbf_model *m) {
 
 /* z_1 ~ q(z_1), with its KL to N(0, I). */
 static void first_state(dvbf_program *p, const dvbf_model *m, dvbf_value head) {
-  p->first = (dvbf_drawn){.value = dvbf_steps(p->z, 0, 1),
-                          .head = head.steps ? dvbf_steps(head, 0, 1) : DVBF_NONE,
-                          .noise = dvbf_slab_constant(p->graph, 1, m->n_z),
-                          .use = DVBF_NONE,
-                          .prior = DVBF_NONE};
+  p->first = dv_drawn_of(p, 0, dvbf_steps(p->z, 0, 1), head.steps ? dvbf_steps(head, 0, 1) : DVBF_NONE);
+  p->first.use = DVBF_NONE;
   dvbf_innovation first = dv_innovation_of(&p->first, dvbf_steps(p->kl, 0, 1));
-  dvbf_noise(p->graph, p->first.noise, false);
   dvbf_innovation_step(p->graph, &first, -1);
 }
 
 typedef struct transition {
-  dv_stack hidden;
-  dvbf_layer output; /* (mu_p, ln sigma_p) */
-  dvbf_value range;  /* that mu_p keeps to, so that z never leaves it by more than its noise */
+  dv_stack network; /* its output is (mu_p, ln sigma_p) */
+  dvbf_value range; /* that mu_p keeps to, so that z never leaves it by more than its noise */
 } transition;
 
 /* In residual form mu_p = z + net(z, u): z is added to the output through the fixed matrix (I, 0). */
@@ -60,23 +55,20 @@ static transition make_transition(dvbf_program *p, const dvbf_model *m, dvbf_val
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int steps = p->steps - 1;
-  double scale = s->scale_transition / sqrt((double)s->hidden);
-  dvbf_value z = dvbf_steps(p->z, 0, steps), u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE;
+  dvbf_value z = dvbf_steps(p->z, 0, steps), u = dvbf_steps(p->u, 0, steps);
   transition t;
-  t.hidden = dv_hidden(
+  t.network = dv_hidden(
       g, s, "transition", steps, (dvbf_first){.scale = 0.5},
       (dv_dense_in[4]){{"z", z, DV_SCALE_RECOGNITION, true}, {"u", u, DV_SCALE_RECOGNITION, false}});
-  t.output = dv_dense(g, "transition.output", prior, DVBF_LINEAR, (dvbf_first){0},
-                      (dv_dense_in[4]){{"h", dv_stack_top(&t.hidden), scale, true}});
-  if (s->residual) add_residual(g, &t.output, z);
+  dv_stack_output(g, &t.network, "transition.output", prior, (dvbf_first){0}, s->scale_transition);
+  if (s->residual) add_residual(g, &t.network.layer[t.network.count - 1], z);
   t.range = dvbf_state_range(g, m);
   return t;
 }
 
 static void step_transition(dvbf_graph *g, const transition *f, int t) {
-  dv_stack_step(g, &f->hidden, t);
-  dvbf_layer_step(g, &f->output, t);
-  dvbf_saturate(g, dvbf_steps(f->output.out, t, 1), f->range);
+  dv_stack_step(g, &f->network, t);
+  dvbf_saturate(g, dvbf_steps(dv_stack_top(&f->network), t, 1), f->range);
 }
 
 /* Training without filter dropout takes every z_t that counts from q, which does not depend on z: all of them
@@ -92,13 +84,11 @@ static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_state *s
   const dv_train_settings *s = m->settings;
   transition f = make_transition(p, m, state->p);
   if (all_from_q(p, s)) {
-    dv_stack_whole(g, &f.hidden);
-    dvbf_layer_whole(g, &f.output);
-    dvbf_saturate(g, f.output.out, f.range);
+    dv_stack_whole(g, &f.network);
+    dvbf_saturate(g, state->p, f.range);
     return;
   }
-  dv_stack_open(g, &f.hidden);
-  dvbf_layer_open(g, &f.output);
+  dv_stack_open(g, &f.network);
   for (int t = 0; t < state->z.steps; t++) {
     step_transition(g, &f, t);
     dvbf_state_sample(g, state, t);
@@ -107,13 +97,16 @@ static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_state *s
 }
 
 /* The steps of a block. */
-static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_state *all, dv_stretch s) {
-  dvbf_program part = dv_part_of(p, s.first, s.steps + 1);
+static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_state *all,
+                       const dv_blocks *s) {
+  dvbf_program part = dv_part_of(p, s->first, s->steps + 1);
   dvbf_state state = *all;
   dvbf_value *of[] = {&state.z, &state.kl, &state.p, &state.noise, &state.use};
-  for (int i = 0; i < 5; i++) *of[i] = dvbf_steps(*of[i], s.first, s.steps);
-  state.seen = all->seen - s.first < 0 ? 0 : all->seen - s.first < s.steps ? all->seen - s.first : s.steps;
-  state.q = state.seen ? dvbf_steps(all->q, s.first, state.seen) : DVBF_NONE;
+  for (int i = 0; i < 5; i++) *of[i] = dvbf_steps(*of[i], s->first, s->steps);
+  state.seen = all->seen - s->first < 0          ? 0
+               : all->seen - s->first < s->steps ? all->seen - s->first
+                                                 : s->steps;
+  state.q = state.seen ? dvbf_steps(all->q, s->first, state.seen) : DVBF_NONE;
   make_steps(&part, m, &state);
 }
 
@@ -121,32 +114,19 @@ static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value head) 
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int steps = p->steps - 1, seen = p->observe > 1 ? p->observe - 1 : 0;
-  dv_blocks blocks = dv_blocks_of(g, m, steps);
   p->later = (dvbf_drawn){.value = dvbf_steps(p->z, 1, steps),
                           .head = seen ? dvbf_steps(head, 1, seen) : DVBF_NONE,
                           .noise = dvbf_slab_constant(g, steps, m->n_z),
                           .use = dvbf_slab_constant(g, steps, 1),
                           .prior = dvbf_slab(g, steps, 2 * m->n_z)};
-  dvbf_state state = {.z = p->later.value,
-                      .kl = dvbf_steps(p->kl, 1, steps),
-                      .q = p->later.head,
-                      .p = p->later.prior,
-                      .noise = p->later.noise,
-                      .use = p->later.use,
-                      .seen = seen,
-                      .low = DV_LOG_SIGMA_MIN,
-                      .high = DV_LOG_SIGMA_MAX};
+  dvbf_state state = dv_state_of(&p->later, dvbf_steps(p->kl, 1, steps));
   dvbf_noise(g, p->later.noise, false);
   dvbf_filter_use(g, state.use, dvbf_steps(p->mask, 1, steps));
   if (all_from_q(p, s)) {
     dvbf_state_sample(g, &state, -1);
     if (s->clip_z > 0) dvbf_clip_gradient(g, state.z, s->clip_z);
   }
-  for (int i = 0; i < blocks.count; i++) {
-    dv_block_begin(g, &blocks);
-    make_block(p, m, &state, dv_block_at(&blocks, i));
-    dv_block_end(g, &blocks);
-  }
+  for (dv_blocks b = dv_blocks_of(g, m, steps); dv_next_block(g, &b);) make_block(p, m, &state, &b);
   dvbf_state_kl(g, &state);
 }
 
@@ -162,15 +142,10 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   p->later.prior = dvbf_slab(g, steps, 2 * m->n_z);
   transition f = make_transition(p, m, p->later.prior);
   p->later.noise = dvbf_slab_constant(g, steps, m->n_z);
-  dvbf_state state = {.z = dvbf_steps(p->z, 1, steps),
-                      .q = DVBF_NONE,
-                      .p = f.output.out,
-                      .noise = p->later.noise,
-                      .use = DVBF_NONE,
-                      .low = DV_LOG_SIGMA_MIN,
-                      .high = DV_LOG_SIGMA_MAX};
-  dv_stack_open(g, &f.hidden);
-  dvbf_layer_open(g, &f.output);
+  dvbf_value none = DVBF_NONE;
+  dvbf_drawn drawn = {dvbf_steps(p->z, 1, steps), none, p->later.noise, none, p->later.prior};
+  dvbf_state state = dv_state_of(&drawn, none);
+  dv_stack_open(g, &f.network);
   for (int t = 0; t < steps; t++) {
     step_transition(g, &f, t);
     dvbf_state_sample(g, &state, t);

@@ -101,8 +101,7 @@ typedef struct recognition {
   bool innovates; /* it sees the innovation, and not the frame */
   bool foresees;  /* it sees what the transition predicts */
   dv_expected expected;
-  dv_stack inner;
-  dvbf_layer outer;
+  dv_stack network;
 } recognition;
 
 static bool innovates(const dvbf_model *m) {
@@ -125,7 +124,7 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
                                        : dv_image_encoder_of(p, m, 1, x->steps);
   dv_dense_in sees = {sight.name, sight.value, 1 / sqrt(sight.spread), r.innovates};
   dvbf_value z = dvbf_steps(p->z, 0, x->steps);
-  dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, x->steps) : DVBF_NONE;
+  dvbf_value u = dvbf_steps(p->u, 0, x->steps);
   /* With linear paths also z and the predicted z, so that w may be the distance of a frame from either. */
   bool both = r.foresees && !r.innovates;
   dvbf_value before = both ? dv_linear_path(m, z) : DVBF_NONE,
@@ -137,23 +136,23 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
   if (later.buffer >= 0) more = (dv_dense_in){"later", later, 0.5 / sqrt((double)s->hidden), false};
   if (s->recognition == DV_SMOOTHING && mask.buffer >= 0)
     dvbf_refuse(g, "recognition = smoothing takes mask-input = off or step, not dimension");
-  r.inner =
+  r.network =
       dv_hidden(g, s, "recognition", x->steps, (dvbf_first){0},
                 (dv_dense_in[4]){
                     sees, {"z", z, DV_SCALE_RECOGNITION, true}, {"u", u, DV_SCALE_RECOGNITION, false}, more});
   /* An input that all rows share must be the first of a layer. */
-  r.outer = dv_dense(g, "recognition.output", p->later.head, DVBF_LINEAR, (dvbf_first){0},
-                     (dv_dense_in[4]){{sees.name, dv_linear_path(m, sees.x), 0, sees.sequential},
-                                      {"h", dv_stack_top(&r.inner), 0.1 / sqrt((double)s->hidden), true},
-                                      {"z", before, 0, true},
-                                      {"predicted", after, 0, true}});
+  dv_stack_add(&r.network,
+               dv_dense(g, "recognition.output", p->later.head, DVBF_LINEAR, (dvbf_first){0},
+                        (dv_dense_in[4]){{sees.name, dv_linear_path(m, sees.x), 0, sees.sequential},
+                                         {"h", dv_stack_top(&r.network), 0.1 / sqrt((double)s->hidden), true},
+                                         {"z", before, 0, true},
+                                         {"predicted", after, 0, true}}));
   return r;
 }
 
 static void step_recognition(dvbf_program *p, const dvbf_model *m, const recognition *r, int t) {
   if (r->foresees) dv_expected_step(p, m, &r->expected, t);
-  dv_stack_step(p->graph, &r->inner, t);
-  dvbf_layer_step(p->graph, &r->outer, t);
+  dv_stack_step(p->graph, &r->network, t);
 }
 
 static void draw(dvbf_program *p) {
@@ -167,9 +166,8 @@ static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_transiti
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   dvbf_innovation innovation = dv_innovation_of(&p->later, dvbf_steps(p->kl, 1, values->steps));
-  if (p->rank) read_plane(p, &q->inner.layer[0]);
-  dv_stack_open(g, &q->inner);
-  dvbf_layer_open(g, &q->outer);
+  if (p->rank) read_plane(p, &q->network.layer[0]);
+  dv_stack_open(g, &q->network);
   void *memory = m->transition->open(m->transition, g, m->settings_object, values);
   for (int t = 0; t < values->steps; t++) {
     step_recognition(p, m, q, t);
@@ -182,31 +180,18 @@ static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_transiti
 
 /* The steps of a block. */
 static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *all,
-                       dvbf_value later, dvbf_value range, dv_stretch s) {
-  dvbf_program part = dv_part_of(p, s.first, s.steps + 1);
+                       dvbf_value later, dvbf_value range, const dv_blocks *s) {
+  dvbf_program part = dv_part_of(p, s->first, s->steps + 1);
   dvbf_transition_values values = *all;
-  values.steps = s.steps;
+  values.steps = s->steps;
   values.z = part.z;
-  values.next = dvbf_steps(all->next, s.first, s.steps);
+  values.next = dvbf_steps(all->next, s->first, s->steps);
   values.u = part.u;
-  values.w = dvbf_steps(all->w, s.first, s.steps);
-  if (all->v.steps > 1) values.v = dvbf_steps(all->v, s.first, s.steps);
-  later = later.buffer < 0 ? later : dvbf_steps(later, s.first, s.steps);
+  values.w = dvbf_steps(all->w, s->first, s->steps);
+  if (all->v.steps > 1) values.v = dvbf_steps(all->v, s->first, s->steps);
+  later = later.buffer < 0 ? later : dvbf_steps(later, s->first, s->steps);
   recognition q = open_recognition(&part, m, &values, later);
   make_steps(&part, m, &values, &q, range);
-}
-
-/* All blocks of a long sequence. They share the convolutional features of x, and what is known of later
- * frames. */
-static void make_blocks(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values,
-                        dvbf_value later, dvbf_value range, const dv_blocks *blocks) {
-  if (!innovates(m)) dv_image_encoder_of(p, m, 0, p->steps);
-  draw(p);
-  for (int i = 0; i < blocks->count; i++) {
-    dv_block_begin(p->graph, blocks);
-    make_block(p, m, values, later, range, dv_block_at(blocks, i));
-    dv_block_end(p->graph, blocks);
-  }
 }
 
 /* Recognition and transition: z[1 .. T-1] and their kl. q is not used in the first `wait` steps. */
@@ -222,9 +207,12 @@ static void dynamics(dvbf_program *p, const dvbf_model *m, int wait, bool whole_
   /* Later frames are known in programs of whole sequences. */
   bool smoothing = whole_sequence && m->settings->recognition == DV_SMOOTHING;
   dvbf_value later = smoothing ? dv_record_backward_network(p, m) : DVBF_NONE;
-  if (blocks.count > 1)
-    make_blocks(p, m, &values, later, range, &blocks);
-  else {
+  if (blocks.count > 1) {
+    /* Blocks share the convolutional features of x, and what is known of later frames. */
+    if (!innovates(m)) dv_image_encoder_of(p, m, 0, p->steps);
+    draw(p);
+    while (dv_next_block(g, &blocks)) make_block(p, m, &values, later, range, &blocks);
+  } else {
     recognition q = open_recognition(p, m, &values, later);
     draw(p);
     make_steps(p, m, &values, &q, range);
@@ -262,10 +250,6 @@ static const dv_train_settings *of(const dvbf_settings *settings) {
   return dv_settings_train(settings, NULL);
 }
 
-static int innovations(const dvbf_model_class *self, const dvbf_settings *settings) {
-  return (int)of(settings)->latent;
-}
-
 static int emits(const dvbf_model_class *self, const dvbf_settings *settings) {
   int64_t seen = of(settings)->emission_sees, all = of(settings)->latent;
   return (int)(seen && seen < all ? seen : all);
@@ -297,7 +281,7 @@ static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings,
 const dvbf_model_class dv_model_dvbf = {.name = "dvbf",
                                         .settings = "training dynamics limits dvbf pictures samples",
                                         .takes_transition = true,
-                                        .innovations = innovations,
+                                        .innovations = dv_latent,
                                         .emits = emits,
                                         .start_frames = start_frames,
                                         .frames_needed = frames_needed,

@@ -24,8 +24,7 @@ typedef struct part {
   int first, steps;
   dvbf_value before; /* [steps] the frames before; none at the first */
   bool before_step;
-  dv_stack hidden;
-  dvbf_layer output;
+  dv_stack encoder;
   dvbf_drawn drawn;
   dvbf_innovation innovation;
 } part;
@@ -33,34 +32,24 @@ typedef struct part {
 /* An input that all rows share must be the first of a layer. */
 static void open_encoder(dvbf_program *p, const dvbf_model *m, part *a) {
   dvbf_graph *g = p->graph;
-  const dv_train_settings *s = m->settings;
   double scale = 1 / sqrt(m->x_spread);
-  a->hidden = dv_hidden(g, s, "encoder", a->steps, (dvbf_first){0},
-                        (dv_dense_in[4]){{"x", dvbf_steps(p->x, a->first, a->steps), scale, false},
-                                         {"before", a->before, scale, a->before_step},
-                                         {"mask", dvbf_steps(dv_mask_input(p, m), a->first, a->steps),
-                                          DV_SCALE_RECOGNITION, false}});
-  a->output = dv_dense(g, "encoder.output", dvbf_slab(g, a->steps, 2 * m->n_z), DVBF_LINEAR, (dvbf_first){0},
-                       (dv_dense_in[4]){{"h", dv_stack_top(&a->hidden), 1 / sqrt((double)s->hidden), true}});
-  (a->before_step ? dv_stack_open : dv_stack_whole)(g, &a->hidden);
-  (a->before_step ? dvbf_layer_open : dvbf_layer_whole)(g, &a->output);
+  a->encoder = dv_hidden(g, m->settings, "encoder", a->steps, (dvbf_first){0},
+                         (dv_dense_in[4]){{"x", dvbf_steps(p->x, a->first, a->steps), scale, false},
+                                          {"before", a->before, scale, a->before_step},
+                                          {"mask", dvbf_steps(dv_mask_input(p, m), a->first, a->steps),
+                                           DV_SCALE_RECOGNITION, false}});
+  dv_stack_output(g, &a->encoder, "encoder.output", dvbf_slab(g, a->steps, 2 * m->n_z), (dvbf_first){0}, 1);
+  (a->before_step ? dv_stack_open : dv_stack_whole)(g, &a->encoder);
 }
 
 static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
-  dvbf_graph *g = p->graph;
   open_encoder(p, m, a);
-  a->drawn = (dvbf_drawn){.value = dvbf_slab(g, a->steps, m->n_z),
-                          .head = a->output.out,
-                          .noise = dvbf_slab_constant(g, a->steps, m->n_z),
-                          .use = dvbf_steps(p->mask, a->first, a->steps),
-                          .prior = DVBF_NONE};
+  a->drawn = dv_drawn_of(p, a->first, dvbf_slab(p->graph, a->steps, m->n_z), dv_stack_top(&a->encoder));
   a->innovation = dv_innovation_of(&a->drawn, dvbf_steps(p->kl, a->first, a->steps));
-  dvbf_noise(g, a->drawn.noise, false);
 }
 
 static void step_part(dvbf_graph *g, const part *a, int t) {
-  if (a->before_step) dv_stack_step(g, &a->hidden, t);
-  if (a->before_step) dvbf_layer_step(g, &a->output, t);
+  if (a->before_step) dv_stack_step(g, &a->encoder, t);
   dvbf_innovation_step(g, &a->innovation, t);
 }
 
@@ -74,34 +63,30 @@ static void first_state(dvbf_program *p, const dvbf_model *m) {
 }
 
 typedef struct transition {
-  dv_stack hidden;
-  dvbf_layer output; /* (v, r, o, B) of each step */
+  dv_stack network;
+  dvbf_value parts; /* (v, r, o, B) of each step */
   dvbf_value z, u, next, range;
 } transition;
 
 static transition open_transition(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
-  const dv_train_settings *s = m->settings;
   int steps = p->steps - 1;
   transition f = {.z = dvbf_steps(p->z, 0, steps),
-                  .u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE,
+                  .u = dvbf_steps(p->u, 0, steps),
                   .next = dvbf_slab(g, steps, m->n_z),
                   .range = dvbf_state_range(g, m)};
-  f.hidden = dv_hidden(g, s, "transition", steps, (dvbf_first){.scale = 0.5},
-                       (dv_dense_in[4]){{"z", f.z, DV_SCALE_RECOGNITION, true}});
-  f.output = dv_dense(g, "transition.output", dvbf_slab(g, steps, (3 + m->n_u) * m->n_z), DVBF_LINEAR,
-                      (dvbf_first){.scale = 0.1},
-                      (dv_dense_in[4]){{"h", dv_stack_top(&f.hidden), 0.1 / sqrt((double)s->hidden), true}});
-  dv_stack_open(g, &f.hidden);
-  dvbf_layer_open(g, &f.output);
+  f.network = dv_hidden(g, m->settings, "transition", steps, (dvbf_first){.scale = 0.5},
+                        (dv_dense_in[4]){{"z", f.z, DV_SCALE_RECOGNITION, true}});
+  f.parts = dvbf_slab(g, steps, (3 + m->n_u) * m->n_z);
+  dv_stack_output(g, &f.network, "transition.output", f.parts, (dvbf_first){.scale = 0.1}, 0.1);
+  dv_stack_open(g, &f.network);
   return f;
 }
 
 static void step_transition(dvbf_graph *g, const transition *f, int t) {
-  dv_stack_step(g, &f->hidden, t);
-  dvbf_layer_step(g, &f->output, t);
+  dv_stack_step(g, &f->network, t);
   dv_record_local(g, dvbf_steps(f->next, t, 1), dvbf_steps(f->z, t, 1), dvbf_steps(f->u, t, 1),
-                  dvbf_steps(f->output.out, t, 1));
+                  dvbf_steps(f->parts, t, 1));
   dvbf_saturate(g, dvbf_steps(f->next, t, 1), f->range);
 }
 
@@ -109,8 +94,7 @@ static void step_transition(dvbf_graph *g, const transition *f, int t) {
 static part later_states(dvbf_program *p, const dvbf_model *m, const transition *f, bool feed) {
   dvbf_graph *g = p->graph;
   int steps = p->steps - 1;
-  part a = {.first = 1, .steps = steps, .before = DVBF_NONE};
-  a.before_step = feed;
+  part a = {.first = 1, .steps = steps, .before_step = feed};
   a.before = feed ? dvbf_slab(g, steps, m->n_x) : dvbf_steps(p->x, 0, steps);
   open_part(p, m, &a);
   for (int t = 0; t < steps; t++) {
@@ -131,7 +115,7 @@ static void record_terms(dvbf_program *p, const dvbf_model *m, const transition 
   dvbf_value kl = dvbf_slab(g, steps, 1);
   for (int t = 0; t < steps; t++) {
     dv_divergence d = {.kl = dvbf_steps(kl, t, 1),
-                       .parts = dvbf_steps(f->output.out, t, 1),
+                       .parts = dvbf_steps(f->parts, t, 1),
                        .u = dvbf_steps(f->u, t, 1),
                        .q = t ? dvbf_steps(a->drawn.head, t - 1, 1) : p->first.head,
                        .next = dvbf_steps(a->drawn.head, t, 1),
@@ -168,15 +152,11 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   p->later.noise = dvbf_slab_constant(p->graph, 1, m->n_z); /* which nothing reads */
 }
 
-static int one_frame(const dvbf_model_class *self, const dvbf_settings *settings) {
-  return 1;
-}
-
 const dvbf_model_class dv_model_e2c = {.name = "e2c",
                                        .settings = "training limits e2c",
                                        .no_weights =
                                            "its objective is no bound and its transition has no noise",
-                                       .start_frames = one_frame,
+                                       .start_frames = dv_one_frame,
                                        .whole = whole,
                                        .start = start,
                                        .step = step,

@@ -246,7 +246,7 @@ static void emission(const dvbf_model_class *self, dvbf_program *p, const dvbf_m
 }
 
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, 1) : p->u;
+  dvbf_value u = dvbf_steps(p->u, 0, 1);
   p->later.noise = dvbf_slab_constant(p->graph, 1, m->n_z);
   dvbf_layer layer = dv_dense(p->graph, "transition", dvbf_steps(p->z, 1, 1), DVBF_LINEAR, (dvbf_first){0},
                               (dv_dense_in[4]){{"z", dvbf_steps(p->z, 0, 1), 0, true}, {"u", u, 0, false}});

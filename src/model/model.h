@@ -198,15 +198,20 @@ dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, i
 /* Refuses a model whose paths have no weights. */
 dvbf_status dv_model_needs_weights(const dvbf_model *m, dvbf_error *error);
 
-/* The hidden layers of a network, `layers` of them on top of each other: NAME.hidden, NAME.hidden-2. */
-enum { DV_MOST_LAYERS = 2 };
+/* Layers on top of each other, of which the last gives the output. dv_hidden begins with the hidden layers of
+ * a network, NAME.hidden and NAME.hidden-2; dv_stack_output adds the linear layer NAME to them, whose first
+ * weights have the standard deviation scale / sqrt(hidden). */
+enum { DV_MOST_LAYERS = 3 };
 typedef struct dv_stack {
   int count;
   dvbf_layer layer[DV_MOST_LAYERS];
 } dv_stack;
 dv_stack dv_hidden(dvbf_graph *g, const dv_train_settings *s, const char *name, int steps, dvbf_first bias,
                    const dv_dense_in in[4]);
-dvbf_value dv_stack_top(const dv_stack *stack); /* [steps][rows][hidden] */
+void dv_stack_add(dv_stack *stack, dvbf_layer layer);
+void dv_stack_output(dvbf_graph *g, dv_stack *stack, const char *name, dvbf_value out, dvbf_first bias,
+                     double scale);
+dvbf_value dv_stack_top(const dv_stack *stack); /* [steps][rows][...] */
 void dv_stack_whole(dvbf_graph *g, dv_stack *stack);
 void dv_stack_open(dvbf_graph *g, dv_stack *stack);
 void dv_stack_step(dvbf_graph *g, const dv_stack *stack, int t);
@@ -309,8 +314,7 @@ dvbf_real *dv_model_systems_at(const dvbf_model *m);
 typedef struct dv_expected {
   dvbf_transition_values values; /* of the transition with w = 0 */
   void *memory;
-  dv_stack hidden;
-  dvbf_layer output;
+  dv_stack emission; /* of e; without layers if there is none */
   dvbf_value e, range;
 } dv_expected;
 dv_expected dv_expected_open(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values);
@@ -327,8 +331,11 @@ double dv_universal_kl(const dvbf_model *model);
 void dv_universal_draw(const dvbf_model *model, uint64_t seed, uint32_t step, dvbf_real *v, size_t n_v);
 void dv_universal_mean(const dvbf_model *model, dvbf_real *v, size_t n_v);
 
-/* How a draw follows from its head and noise, with limits of the settings. */
+/* A draw for the steps from `first` on, with noise, used where the mask says so, and without a prior. */
+dvbf_drawn dv_drawn_of(dvbf_program *p, int first, dvbf_value value, dvbf_value head);
+/* How a draw, or a state with a prior, follows from its heads and noise, with limits of the settings. */
 dvbf_innovation dv_innovation_of(const dvbf_drawn *drawn, dvbf_value kl);
+dvbf_state dv_state_of(const dvbf_drawn *drawn, dvbf_value kl);
 
 /* DVBF's initial network and initial transition: z[0] and its kl. */
 void dv_record_initial(dvbf_program *p, const dvbf_model *m);

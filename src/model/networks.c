@@ -26,6 +26,14 @@ dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activ
   return l;
 }
 
+dvbf_drawn dv_drawn_of(dvbf_program *p, int first, dvbf_value value, dvbf_value head) {
+  dvbf_drawn d = {.value = value, .head = head, .prior = DVBF_NONE};
+  d.noise = dvbf_slab_constant(p->graph, value.steps, value.cols);
+  d.use = dvbf_steps(p->mask, first, value.steps);
+  dvbf_noise(p->graph, d.noise, false);
+  return d;
+}
+
 dvbf_innovation dv_innovation_of(const dvbf_drawn *drawn, dvbf_value kl) {
   return (dvbf_innovation){.w = drawn->value,
                            .kl = kl,
@@ -36,10 +44,30 @@ dvbf_innovation dv_innovation_of(const dvbf_drawn *drawn, dvbf_value kl) {
                            .high = DV_LOG_SIGMA_MAX};
 }
 
+dvbf_state dv_state_of(const dvbf_drawn *drawn, dvbf_value kl) {
+  return (dvbf_state){.z = drawn->value,
+                      .kl = kl,
+                      .q = drawn->head,
+                      .p = drawn->prior,
+                      .noise = drawn->noise,
+                      .use = drawn->use,
+                      .seen = drawn->head.buffer < 0 ? 0 : drawn->head.steps,
+                      .low = DV_LOG_SIGMA_MIN,
+                      .high = DV_LOG_SIGMA_MAX};
+}
+
 dvbf_activation dv_hidden_activation(const dv_train_settings *s) {
   static const dvbf_activation of[] = {
       [DV_HIDDEN_RELU] = DVBF_RELU, [DV_HIDDEN_TANH] = DVBF_TANH, [DV_HIDDEN_SIGMOID] = DVBF_SIGMOID};
   return of[s->activation];
+}
+
+int dv_one_frame(const dvbf_model_class *self, const dvbf_settings *settings) {
+  return 1;
+}
+
+int dv_latent(const dvbf_model_class *self, const dvbf_settings *settings) {
+  return (int)dv_settings_train(settings, NULL)->latent;
 }
 
 dvbf_value dv_linear_path(const dvbf_model *m, dvbf_value value) {
@@ -60,6 +88,17 @@ dv_stack dv_hidden(dvbf_graph *g, const dv_train_settings *s, const char *name, 
                               i ? below : in);
   }
   return stack;
+}
+
+void dv_stack_add(dv_stack *stack, dvbf_layer layer) {
+  stack->layer[stack->count++] = layer;
+}
+
+void dv_stack_output(dvbf_graph *g, dv_stack *stack, const char *name, dvbf_value out, dvbf_first bias,
+                     double scale) {
+  dvbf_value h = dv_stack_top(stack);
+  dv_stack_add(stack, dv_dense(g, name, out, DVBF_LINEAR, bias,
+                               (dv_dense_in[4]){{"h", h, scale / sqrt((double)h.cols), true}}));
 }
 
 dvbf_value dv_stack_top(const dv_stack *stack) {
@@ -195,7 +234,7 @@ dvbf_value dv_record_backward_network(dvbf_program *p, const dvbf_model *m) {
   dv_birnn net = dv_birnn_on(p, m, "recognition", frames + 1, false);
   net.x = dvbf_steps(net.x, 1, frames);
   net.mask = dvbf_steps(net.mask, 1, frames);
-  net.u = m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE;
+  net.u = dvbf_steps(p->u, 0, frames);
   net.fast_dropout = false; /* that is the initial network's */
   /* b of the second frame exists only so that two frames, too, have all parameters. */
   dvbf_value b = dv_record_backward(g, &net);
@@ -227,12 +266,12 @@ static void open_innovation(dvbf_program *p, const dvbf_model *m, dv_expected *e
     dvbf_refuse(g, "recognition-input = innovation needs a likelihood of single values, not of groups; "
                    "recognition-input = frame takes any");
   e->e = dvbf_slab(g, steps, m->n_x);
-  e->hidden = dv_hidden(
+  e->emission = dv_hidden(
       g, s, "emission", steps, (dvbf_first){.scale = 0.5},
       (dv_dense_in[4]){{"z", e->values.next, s->scale_emission, true}, {"u", u, s->scale_emission, false}});
-  e->output = dv_output_layer(g, m, dvbf_slab(g, steps, m->n_x), dv_stack_top(&e->hidden), e->values.next, u);
-  dv_stack_open(g, &e->hidden);
-  dvbf_layer_open(g, &e->output);
+  dv_stack_add(&e->emission, dv_output_layer(g, m, dvbf_slab(g, steps, m->n_x), dv_stack_top(&e->emission),
+                                             e->values.next, u));
+  dv_stack_open(g, &e->emission);
 }
 
 /* A step of the prediction needs z of that step: all layers are sequential. */
@@ -252,8 +291,8 @@ void dv_expected_step(dvbf_program *p, const dvbf_model *m, const dv_expected *e
   m->transition->step(m->transition, g, &e->values, e->memory, t);
   dvbf_saturate(g, dvbf_steps(e->values.next, t, 1), e->range);
   if (e->e.buffer < 0) return;
-  dv_stack_step(g, &e->hidden, t);
-  dvbf_layer_step(g, &e->output, t);
-  dv_record_residual(g, dvbf_steps(e->e, t, 1), dvbf_steps(p->x, t + 1, 1), dvbf_steps(e->output.out, t, 1),
-                     dvbf_steps(p->seen, t + 1, 1), m->density->mean, m->density->emit_mean);
+  dv_stack_step(g, &e->emission, t);
+  dv_record_residual(g, dvbf_steps(e->e, t, 1), dvbf_steps(p->x, t + 1, 1),
+                     dvbf_steps(dv_stack_top(&e->emission), t, 1), dvbf_steps(p->seen, t + 1, 1),
+                     m->density->mean, m->density->emit_mean);
 }

@@ -24,6 +24,19 @@ void dv_recognise_frames(dvbf_program *p, const dvbf_model *m, dvbf_value head, 
 /* p->output from the emission's hidden units by transposed convolutions. */
 void dv_record_picture(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation);
 
+/* ---- Answers of several classes ---- */
+
+/* 1 frame, and the setting `latent`, which is also that of a model. */
+int dv_one_frame(const dvbf_model_class *self, const dvbf_settings *settings);
+int dv_latent(const dvbf_model_class *self, const dvbf_settings *settings);
+static inline int dv_latent_of(const dvbf_model *m) {
+  return (int)m->settings->latent;
+}
+/* Units of the recurrent network. */
+static inline int dv_units_of(const dvbf_model *m) {
+  return (int)m->settings->units;
+}
+
 /* ---- Gated recurrent unit ---- */
 
 /* A gated recurrent unit (Cho et al. 2014):
@@ -36,15 +49,14 @@ void dv_record_picture(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, 
 
 typedef struct dv_gru {
   const char *name;
-  dvbf_value x, u, z;       /* [steps][rows][...] inputs of each step; any may be none */
-  bool x_step, z_step;      /* made step by step */
-  double scale_x, scale_in; /* standard deviations of the first weights from x, and from u and z */
-  dvbf_value h;             /* [steps + 1][rows][n]; step t reads h[t] and writes h[t + 1] */
+  dvbf_value x, u, z;  /* [steps][rows][...] inputs of each step; any may be none */
+  bool x_step, z_step; /* made step by step */
+  dvbf_value h;        /* [steps + 1][rows][n]; step t reads h[t] and writes h[t + 1] */
   dvbf_layer gates, candidate;
   dvbf_value reset;
 } dv_gru;
 
-void dv_gru_open(dvbf_graph *g, dv_gru *gru);
+void dv_gru_open(dvbf_graph *g, const dvbf_model *m, dv_gru *gru);
 void dv_gru_step(dvbf_graph *g, const dv_gru *gru, int t);
 
 /* ---- Imputed frames ---- */

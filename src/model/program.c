@@ -97,16 +97,12 @@ static dvbf_value use_of(const dvbf_program *p, int first, int steps) {
 void dv_record_ln_p(const dvbf_program *p, const dvbf_model *m, int first, int steps, dvbf_value z, int term,
                     int scalar) {
   dvbf_graph *g = p->graph;
-  dv_blocks blocks = dv_blocks_of(g, m, steps);
-  for (int i = 0; i < blocks.count; i++) {
-    dv_stretch s = dv_block_at(&blocks, i);
+  for (dv_blocks s = dv_blocks_of(g, m, steps); dv_next_block(g, &s);) {
     dvbf_program part = dv_part_of(p, first + s.first, s.steps);
     part.z = dvbf_steps(z, s.first, s.steps);
     part.later.use = use_of(p, first + s.first, s.steps);
-    dv_block_begin(g, &blocks);
     record_emission(&part, m);
     dvbf_sum(g, term, part.ln_p, p->weight, scalar);
-    dv_block_end(g, &blocks);
   }
 }
 
@@ -313,24 +309,22 @@ void dv_program_clear(dvbf_program *p) {
 
 dv_blocks dv_blocks_of(const dvbf_graph *g, const dvbf_model *m, int steps) {
   int count = dv_graph_training(g) && steps >= 2 * DV_BLOCK_STEPS ? steps / DV_BLOCK_STEPS : 1;
-  return (dv_blocks){count, steps, count > 1 && m->segments};
+  return (dv_blocks){.count = count, .all = steps, .segments = count > 1 && m->segments};
 }
 
 static int first_of(const dv_blocks *b, int i) {
-  return (int)((int64_t)b->steps * i / b->count);
+  return (int)((int64_t)b->all * i / b->count);
 }
 
-dv_stretch dv_block_at(const dv_blocks *b, int i) {
-  int first = first_of(b, i);
-  return (dv_stretch){first, first_of(b, i + 1) - first};
-}
-
-void dv_block_begin(dvbf_graph *g, const dv_blocks *b) {
+bool dv_next_block(dvbf_graph *g, dv_blocks *b) {
+  if (b->segments && b->begun) dv_graph_segment_end(g);
+  if (b->begun == b->count) return false;
+  int i = b->reverse ? b->count - 1 - b->begun : b->begun;
+  b->first = first_of(b, i);
+  b->steps = first_of(b, i + 1) - b->first;
+  b->begun++;
   if (b->segments) dv_graph_segment_begin(g);
-}
-
-void dv_block_end(dvbf_graph *g, const dv_blocks *b) {
-  if (b->segments) dv_graph_segment_end(g);
+  return true;
 }
 
 /* Some steps of a value, if there is any. */

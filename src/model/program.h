@@ -16,19 +16,16 @@
 enum { DV_BLOCK_STEPS = 256 }; /* of a block, at least; fewer than twice as many steps are one block */
 
 typedef struct dv_blocks {
-  int count, steps; /* blocks, and steps of all of them */
+  int count, all;   /* blocks, and steps of all of them */
+  int begun;        /* blocks */
+  int first, steps; /* of the block that is recorded now */
+  bool reverse;     /* the last comes first */
   bool segments;
 } dv_blocks;
 
 dv_blocks dv_blocks_of(const dvbf_graph *g, const dvbf_model *m, int steps);
-/* Steps first .. first + steps - 1 of them are block i. */
-typedef struct dv_stretch {
-  int first, steps;
-} dv_stretch;
-dv_stretch dv_block_at(const dv_blocks *blocks, int i);
-/* Enclose the recording of a block. */
-void dv_block_begin(dvbf_graph *g, const dv_blocks *blocks);
-void dv_block_end(dvbf_graph *g, const dv_blocks *blocks);
+/* Ends the recording of a block and begins that of the next or of the first; false: there are no more. */
+bool dv_next_block(dvbf_graph *g, dv_blocks *blocks);
 
 /* Steps first .. first + steps - 1 of a program, as a program. `later` has the draws of all but the first of
  * them. */

@@ -28,7 +28,7 @@ dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int
   dv_image_encoder sight = dv_image_encoder_of(p, m, 0, frames);
   return (dv_birnn){.name = name,
                     .x = sight.value,
-                    .u = control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE,
+                    .u = control ? dvbf_steps(p->u, 0, frames) : DVBF_NONE,
                     .mask = dvbf_steps(dv_mask_input(p, m), 0, frames),
                     .scale_x = 1 / sqrt(sight.spread),
                     .scale_u = DV_SCALE_RECOGNITION,
@@ -97,13 +97,14 @@ typedef struct direction {
 } direction;
 
 /* A block of its steps. The zero state, with which the first begins, adds nothing and gets no gradient. */
-static void make_states(dvbf_graph *g, const dv_birnn *net, const direction *d, dv_stretch s, bool begins) {
+static void make_states(dvbf_graph *g, const dv_birnn *net, const direction *d, const dv_blocks *s) {
   bool fast = net->fast_dropout;
   int n = net->hidden;
-  moments h = some(d->h, s.first, s.steps), last = some(d->last, s.first, s.steps);
+  moments h = some(d->h, s->first, s->steps), last = some(d->last, s->first, s->steps);
   source in[3] = {d->in[0], d->in[1], d->in[2]};
-  for (int i = 0; i < 3; i++) in[i].from = some(in[i].from, s.first, s.steps);
-  dvbf_value mu = fast ? dvbf_slab(g, s.steps, n) : h.mean, nu = fast ? dvbf_slab(g, s.steps, n) : DVBF_NONE;
+  for (int i = 0; i < 3; i++) in[i].from = some(in[i].from, s->first, s->steps);
+  dvbf_value mu = fast ? dvbf_slab(g, s->steps, n) : h.mean,
+             nu = fast ? dvbf_slab(g, s->steps, n) : DVBF_NONE;
   dvbf_layer mean =
       dv_dense(g, d->name, mu, fast ? DVBF_LINEAR : net->activation, (dvbf_first){0},
                (dv_dense_in[4]){
@@ -116,9 +117,9 @@ static void make_states(dvbf_graph *g, const dv_birnn *net, const direction *d, 
         g, &mean, nu, (dvbf_value[4]){in[0].from.variance, last.variance, in[1].from.variance, DVBF_NONE});
     dvbf_layer_open(g, &variance);
   }
-  for (int i = 0; i < s.steps; i++) {
-    int t = d->reverse ? s.steps - 1 - i : i;
-    mean.in[1].sequential = variance.in[1].sequential = i > 0 || !begins;
+  for (int i = 0; i < s->steps; i++) {
+    int t = d->reverse ? s->steps - 1 - i : i;
+    mean.in[1].sequential = variance.in[1].sequential = i > 0 || s->begun > 1;
     dvbf_layer_step(g, &mean, t);
     if (!fast) continue;
     dvbf_layer_step(g, &variance, t);
@@ -137,17 +138,14 @@ static moments record_direction(dvbf_graph *g, const dv_birnn *net, const char *
                                 bool reverse, moments all) {
   int frames = net->x.steps;
   dv_blocks blocks = dv_blocks_of(g, net->model, frames);
+  blocks.reverse = reverse;
   blocks.segments = blocks.segments && net->fast_dropout;
   direction d = {.name = name,
                  .in = {in[0], in[1], in[2]},
                  .reverse = reverse,
                  .h = some(all, reverse ? 0 : 1, frames),
                  .last = some(all, reverse ? 1 : 0, frames)};
-  for (int i = 0; i < blocks.count; i++) {
-    dv_block_begin(g, &blocks);
-    make_states(g, net, &d, dv_block_at(&blocks, reverse ? blocks.count - 1 - i : i), i == 0);
-    dv_block_end(g, &blocks);
-  }
+  while (dv_next_block(g, &blocks)) make_states(g, net, &d, &blocks);
   return d.h;
 }
 
@@ -231,23 +229,23 @@ void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_s
 
 /* ---- Gated recurrent units ---- */
 
-static dvbf_layer layer_of(dvbf_graph *g, const dv_gru *u, const char *part, dvbf_value out, dvbf_value h,
-                           dvbf_activation activation) {
+static dvbf_layer layer_of(dvbf_graph *g, const dvbf_model *m, const dv_gru *u, const char *part,
+                           dvbf_value out, dvbf_value h, dvbf_activation activation) {
   char name[40];
   snprintf(name, sizeof name, "%s.%s", u->name, part);
   return dv_dense(g, name, out, activation, (dvbf_first){0},
-                  (dv_dense_in[4]){{"x", u->x, u->scale_x, u->x_step},
-                                   {"u", u->u, u->scale_in, false},
-                                   {"z", u->z, u->scale_in, u->z_step},
+                  (dv_dense_in[4]){{"x", u->x, 1 / sqrt(m->x_spread), u->x_step},
+                                   {"u", u->u, DV_SCALE_RECOGNITION, false},
+                                   {"z", u->z, DV_SCALE_RECOGNITION, u->z_step},
                                    {"h", h, 1 / sqrt((double)h.cols), true}});
 }
 
-void dv_gru_open(dvbf_graph *g, dv_gru *u) {
+void dv_gru_open(dvbf_graph *g, const dvbf_model *m, dv_gru *u) {
   int steps = u->h.steps - 1, n = u->h.cols;
   dvbf_value before = dvbf_steps(u->h, 0, steps);
   u->reset = dvbf_slab(g, steps, n);
-  u->gates = layer_of(g, u, "gates", dvbf_slab(g, steps, 2 * n), before, DVBF_SIGMOID);
-  u->candidate = layer_of(g, u, "candidate", dvbf_slab(g, steps, n), u->reset, DVBF_TANH);
+  u->gates = layer_of(g, m, u, "gates", dvbf_slab(g, steps, 2 * n), before, DVBF_SIGMOID);
+  u->candidate = layer_of(g, m, u, "candidate", dvbf_slab(g, steps, n), u->reset, DVBF_TANH);
   dvbf_layer_open(g, &u->gates);
   dvbf_layer_open(g, &u->candidate);
 }

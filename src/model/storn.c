@@ -17,23 +17,15 @@
 
 #include <math.h>
 
-static int latent(const dvbf_model *m) {
-  return (int)m->settings->latent;
-}
-
-static int units(const dvbf_model *m) {
-  return (int)m->settings->units;
-}
-
 /* States of some steps; h and g have one more step in front, which is 0 or given. */
 typedef struct states {
   dvbf_value h, z, g; /* [steps + 1], [steps], [steps + 1] */
 } states;
 
 static states make_states(dvbf_graph *g, const dvbf_model *m, int steps) {
-  return (states){.h = dvbf_slab(g, steps + 1, units(m)),
-                  .z = dvbf_slab(g, steps, latent(m)),
-                  .g = dvbf_slab(g, steps + 1, units(m))};
+  return (states){.h = dvbf_slab(g, steps + 1, dv_units_of(m)),
+                  .z = dvbf_slab(g, steps, dv_latent_of(m)),
+                  .g = dvbf_slab(g, steps + 1, dv_units_of(m))};
 }
 
 /* Parts recorded for steps first .. first + steps - 1 of the program. */
@@ -43,8 +35,7 @@ typedef struct part {
   dvbf_value x, u; /* [steps] what the generating network reads of the step before; none: zeros */
   bool x_step;
   dv_gru generating, recognition;
-  dv_stack hidden;
-  dvbf_layer output;
+  dv_stack encoder;
   dvbf_drawn drawn;
   dvbf_innovation innovation;
 } part;
@@ -56,51 +47,37 @@ static void open_generating(dvbf_program *p, const dvbf_model *m, part *a) {
                            .z = a->s.z,
                            .x_step = a->x_step,
                            .z_step = true,
-                           .scale_x = 1 / sqrt(m->x_spread),
-                           .scale_in = DV_SCALE_RECOGNITION,
                            .h = a->s.h};
-  dv_gru_open(p->graph, &a->generating);
+  dv_gru_open(p->graph, m, &a->generating);
 }
 
 /* Its input that all rows share comes first in the layer, as it must. In place of z it reads the mask. */
 static void open_recognition(dvbf_program *p, const dvbf_model *m, part *a) {
   dvbf_graph *g = p->graph;
-  const dv_train_settings *s = m->settings;
   a->recognition = (dv_gru){.name = "reading",
                             .x = dvbf_steps(p->x, a->first, a->steps),
                             .u = a->u,
                             .z = dvbf_steps(dv_mask_input(p, m), a->first, a->steps),
-                            .scale_x = 1 / sqrt(m->x_spread),
-                            .scale_in = DV_SCALE_RECOGNITION,
                             .h = a->s.g};
-  dv_gru_open(g, &a->recognition);
-  a->hidden =
-      dv_hidden(g, s, "encoder", a->steps, (dvbf_first){0},
-                (dv_dense_in[4]){{"g", dvbf_steps(a->s.g, 1, a->steps), 1 / sqrt((double)units(m)), true}});
-  a->output =
-      dv_dense(g, "encoder.output", dvbf_slab(g, a->steps, 2 * latent(m)), DVBF_LINEAR, (dvbf_first){0},
-               (dv_dense_in[4]){{"h", dv_stack_top(&a->hidden), 0.1 / sqrt((double)s->hidden), true}});
-  dv_stack_open(g, &a->hidden);
-  dvbf_layer_open(g, &a->output);
+  dv_gru_open(g, m, &a->recognition);
+  a->encoder = dv_hidden(
+      g, m->settings, "encoder", a->steps, (dvbf_first){0},
+      (dv_dense_in[4]){{"g", dvbf_steps(a->s.g, 1, a->steps), 1 / sqrt((double)dv_units_of(m)), true}});
+  dv_stack_output(g, &a->encoder, "encoder.output", dvbf_slab(g, a->steps, 2 * dv_latent_of(m)),
+                  (dvbf_first){0}, 0.1);
+  dv_stack_open(g, &a->encoder);
 }
 
 static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
-  dvbf_graph *g = p->graph;
   open_generating(p, m, a);
   open_recognition(p, m, a);
-  a->drawn = (dvbf_drawn){.value = a->s.z,
-                          .head = a->output.out,
-                          .noise = dvbf_slab_constant(g, a->steps, latent(m)),
-                          .use = dvbf_steps(p->mask, a->first, a->steps),
-                          .prior = DVBF_NONE};
+  a->drawn = dv_drawn_of(p, a->first, a->s.z, dv_stack_top(&a->encoder));
   a->innovation = dv_innovation_of(&a->drawn, dvbf_steps(p->kl, a->first, a->steps));
-  dvbf_noise(g, a->drawn.noise, false);
 }
 
 static void step_part(dvbf_graph *g, const part *a, int t) {
   dv_gru_step(g, &a->recognition, t);
-  dv_stack_step(g, &a->hidden, t);
-  dvbf_layer_step(g, &a->output, t);
+  dv_stack_step(g, &a->encoder, t);
   dvbf_innovation_step(g, &a->innovation, t);
   dv_gru_step(g, &a->generating, t);
 }
@@ -137,7 +114,7 @@ static void later_states(dvbf_program *p, const dvbf_model *m, const states *s, 
             .steps = steps,
             .s = *s,
             .x = feed ? dvbf_slab(g, steps, m->n_x) : dvbf_steps(p->x, 0, steps),
-            .u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE,
+            .u = dvbf_steps(p->u, 0, steps),
             .x_step = feed};
   open_part(p, m, &a);
   for (int t = 0; t < steps; t++) {
@@ -149,27 +126,15 @@ static void later_states(dvbf_program *p, const dvbf_model *m, const states *s, 
   p->later = a.drawn;
 }
 
-/* The same block by block, of a sequence of several. */
-static void later_blocks(const dvbf_program *p, const dvbf_model *m, const states *all, bool feed,
-                         const dv_blocks *blocks) {
-  for (int i = 0; i < blocks->count; i++) {
-    dv_stretch s = dv_block_at(blocks, i);
-    dvbf_program block = dv_part_of(p, s.first, s.steps + 1);
-    states some = states_from(all, s.first, s.steps);
-    dv_block_begin(p->graph, blocks);
-    later_states(&block, m, &some, feed);
-    dv_block_end(p->graph, blocks);
-  }
-}
-
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  states all = make_states(p->graph, m, p->steps), later = states_from(&all, 1, p->steps - 1);
-  dv_blocks blocks = dv_blocks_of(p->graph, m, p->steps - 1);
+  states all = make_states(p->graph, m, p->steps);
   first_state(p, m, &all);
-  if (blocks.count == 1)
-    later_states(p, m, &later, dv_imputation_needed(p));
-  else
-    later_blocks(p, m, &later, dv_imputation_needed(p), &blocks);
+  for (dv_blocks b = dv_blocks_of(p->graph, m, p->steps - 1); dv_next_block(p->graph, &b);) {
+    dvbf_program block = dv_part_of(p, b.first, b.steps + 1);
+    states some = states_from(&all, b.first + 1, b.steps);
+    later_states(&block, m, &some, dv_imputation_needed(p));
+    if (b.count == 1) p->later = block.later;
+  }
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
@@ -195,35 +160,23 @@ static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   states s = make_states(g, m, 1);
-  part a = {.first = 1, .steps = 1, .s = s, .x = dvbf_slab(g, 1, m->n_x), .x_step = true};
-  a.u = m->n_u ? dvbf_steps(p->u, 0, 1) : DVBF_NONE;
+  part a = {.first = 1, .steps = 1, .s = s, .x = dvbf_slab(g, 1, m->n_x), .u = dvbf_steps(p->u, 0, 1)};
+  a.x_step = true;
   take_apart(p, &s);
   open_generating(p, m, &a);
-  a.recognition = (dv_gru){.name = "reading",
-                           .x = dvbf_slab_constant(g, 1, m->n_x),
-                           .u = a.u,
-                           .z = DVBF_NONE,
-                           .scale_x = 1,
-                           .h = s.g};
+  a.recognition =
+      (dv_gru){.name = "reading", .x = dvbf_slab_constant(g, 1, m->n_x), .u = a.u, .z = DVBF_NONE, .h = s.g};
   dvbf_zero(g, a.recognition.x);
-  dv_gru_open(g, &a.recognition);
+  dv_gru_open(g, m, &a.recognition);
   dv_record_imputation(p, m, a.x, 0, true);
-  p->later.noise = dvbf_slab_constant(g, 1, latent(m));
-  dvbf_innovation drawn = {.w = s.z,
-                           .kl = dvbf_slab(g, 1, 1),
-                           .head = DVBF_NONE,
-                           .noise = p->later.noise,
-                           .use = DVBF_NONE,
-                           .low = DV_LOG_SIGMA_MIN,
-                           .high = DV_LOG_SIGMA_MAX};
+  dvbf_value none = DVBF_NONE;
+  p->later.noise = dvbf_slab_constant(g, 1, dv_latent_of(m));
+  dvbf_innovation drawn =
+      dv_innovation_of(&(dvbf_drawn){s.z, none, p->later.noise, none, none}, dvbf_slab(g, 1, 1));
   dvbf_innovation_step(g, &drawn, 0);
   dv_gru_step(g, &a.recognition, 0);
   dv_gru_step(g, &a.generating, 0);
   join(p, &s, 1, 0, 1);
-}
-
-static int one_frame(const dvbf_model_class *self, const dvbf_settings *settings) {
-  return 1;
 }
 
 static int emits(const dvbf_model_class *self, const dvbf_settings *settings) {
@@ -238,7 +191,7 @@ const dvbf_model_class dv_model_storn = {.name = "storn",
                                          .settings = "training recurrent samples",
                                          .states = all_states,
                                          .emits = emits,
-                                         .start_frames = one_frame,
+                                         .start_frames = dv_one_frame,
                                          .whole = whole,
                                          .start = start,
                                          .step = step,

@@ -20,14 +20,10 @@
 
 enum { MOST_LATENT = 64 }; /* each step costs a few dozen products of latent by latent */
 
-static int latent(const dvbf_model *m) {
-  return (int)m->settings->latent;
-}
-
 /* (mu, ln sigma) of `steps` frames from `first` on; none if there are none. */
 static dvbf_value potentials(dvbf_program *p, const dvbf_model *m, int first, int steps) {
   if (!steps) return DVBF_NONE;
-  dvbf_value head = dvbf_slab(p->graph, steps, 2 * latent(m));
+  dvbf_value head = dvbf_slab(p->graph, steps, 2 * dv_latent_of(m));
   dv_recognise_frames(p, m, head, first, true);
   return head;
 }
@@ -54,7 +50,7 @@ typedef struct linear_system {
 
 static linear_system record_system(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
-  int steps = p->steps - 1, n = latent(m);
+  int steps = p->steps - 1, n = dv_latent_of(m);
   linear_system s = {DVBF_NONE, DVBF_NONE, DVBF_NONE};
   if (!steps) return s;
   s.from_z = square_parameter(g, "transition.z", n, 1, 0.1 / sqrt((double)n));
@@ -91,7 +87,7 @@ static dvbf_drawn make_drawn(dvbf_graph *g, int steps, int n, bool noise) {
 /* A whole sequence, or its first frame if the program has no more. */
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
-  int n = latent(m);
+  int n = dv_latent_of(m);
   dvbf_drawn all = make_drawn(g, p->steps, n, true);
   linear_system s = record_system(p, m);
   dv_messages messages = {.head = potentials(p, m, 0, p->observe < p->steps ? p->observe : p->steps),
@@ -116,7 +112,7 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
 /* From z[0] to z[1], with the frame or, without `frame`, by the system alone. */
 static void one_step(dvbf_program *p, const dvbf_model *m, bool frame) {
   dvbf_graph *g = p->graph;
-  dvbf_drawn drawn = make_drawn(g, 1, latent(m), frame);
+  dvbf_drawn drawn = make_drawn(g, 1, dv_latent_of(m), frame);
   linear_system s = record_system(p, m);
   dv_kalman_step step = {.given = dvbf_steps(p->z, 0, 1),
                          .state = dvbf_steps(p->z, 1, 1),
@@ -146,22 +142,14 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   one_step(p, m, false);
 }
 
-static int one_frame(const dvbf_model_class *self, const dvbf_settings *settings) {
-  return 1;
-}
-
-static int dimension(const dvbf_model_class *self, const dvbf_settings *settings) {
-  return (int)dv_settings_train(settings, NULL)->latent;
-}
-
 static int states(const dvbf_model_class *self, const dvbf_settings *settings) {
-  int n = dimension(self, settings);
+  int n = dv_latent(self, settings);
   return dv_chain_state(n < MOST_LATENT ? n : MOST_LATENT);
 }
 
 static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings, size_t steps,
                           dvbf_error *error) {
-  int n = dimension(self, settings);
+  int n = dv_latent(self, settings);
   if (n <= MOST_LATENT) return DVBF_OK;
   return dv_fail(error, DVBF_ARGUMENT, "latent = %d: a svae takes at most %d; 3 to 8 work well", n,
                  MOST_LATENT);
@@ -169,12 +157,12 @@ static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings,
 
 const dvbf_model_class dv_model_svae = {.name = "svae",
                                         .settings = "training pictures",
-                                        .innovations = dimension,
-                                        .start_frames = one_frame,
+                                        .innovations = dv_latent,
+                                        .start_frames = dv_one_frame,
                                         .settle = settle,
                                         .whole = whole,
                                         .start = whole,
                                         .step = step,
                                         .move = move,
                                         .states = states,
-                                        .emits = dimension};
+                                        .emits = dv_latent};

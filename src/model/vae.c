@@ -10,11 +10,7 @@
 /* z and kl of `steps` steps from `first` on, of which `seen` may be seen. */
 static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int steps, int seen) {
   dvbf_graph *g = p->graph;
-  dvbf_value none = DVBF_NONE;
-  dvbf_drawn d = {.value = dvbf_steps(p->z, first, steps), .head = none, .prior = none};
-  d.noise = dvbf_slab_constant(g, steps, m->n_z);
-  d.use = dvbf_steps(p->mask, first, steps);
-  dvbf_noise(g, d.noise, false);
+  dvbf_drawn d = dv_drawn_of(p, first, dvbf_steps(p->z, first, steps), DVBF_NONE);
   if (seen) {
     /* Steps past those that may be seen have a head too, which nothing uses. */
     d.head = dvbf_slab(g, steps, 2 * m->n_z);
@@ -45,14 +41,10 @@ static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   p->later = encode(p, m, 1, 1, 1);
 }
 
-static int start_frames(const dvbf_model_class *self, const dvbf_settings *settings) {
-  return 1;
-}
-
 const dvbf_model_class dv_model_vae = {.name = "vae",
                                        .settings = "training pictures samples",
                                        .timeless = true,
-                                       .start_frames = start_frames,
+                                       .start_frames = dv_one_frame,
                                        .whole = whole,
                                        .start = start,
                                        .step = step};

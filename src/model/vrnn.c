@@ -18,27 +18,16 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Networks that see (x, h, u) of some steps and give (mu, ln sigma). */
-typedef struct head {
-  dv_stack hidden;
-  dvbf_layer output;
-} head;
-
-static head make_head(dvbf_graph *g, const dv_train_settings *s, const char *name, int steps, int n,
-                      const dv_dense_in in[4]) {
+/* A network that sees (x, h, u) of some steps and gives (mu, ln sigma). */
+static dv_stack make_head(dvbf_program *p, const dvbf_model *m, const char *name, int steps,
+                          const dv_dense_in in[4]) {
+  dvbf_graph *g = p->graph;
   char output[40];
-  head h = {.hidden = dv_hidden(g, s, name, steps, (dvbf_first){0}, in)};
+  dv_stack head = dv_hidden(g, m->settings, name, steps, (dvbf_first){0}, in);
   snprintf(output, sizeof output, "%s.output", name);
-  h.output = dv_dense(g, output, dvbf_slab(g, steps, 2 * n), DVBF_LINEAR, (dvbf_first){0},
-                      (dv_dense_in[4]){{"h", dv_stack_top(&h.hidden), 0.1 / sqrt((double)s->hidden), true}});
-  dv_stack_open(g, &h.hidden);
-  dvbf_layer_open(g, &h.output);
-  return h;
-}
-
-static void step_head(dvbf_graph *g, const head *h, int t) {
-  dv_stack_step(g, &h->hidden, t);
-  dvbf_layer_step(g, &h->output, t);
+  dv_stack_output(g, &head, output, dvbf_slab(g, steps, 2 * dv_latent_of(m)), (dvbf_first){0}, 0.1);
+  dv_stack_open(g, &head);
+  return head;
 }
 
 /* Steps first .. first + steps - 1, where `before` [steps] is h_{t-1} of each. u is none at the first. */
@@ -46,63 +35,36 @@ typedef struct part {
   int first, steps;
   dvbf_value before, u;
   dvbf_value z; /* [steps][rows][latent] */
-  head prior, encoder;
+  dv_stack prior, encoder;
   dvbf_drawn drawn;
   dvbf_state state;
 } part;
 
-static int latent(const dvbf_model *m) {
-  return (int)m->settings->latent;
-}
-
-static int units(const dvbf_model *m) {
-  return (int)m->settings->units;
-}
-
 static void open_prior(dvbf_program *p, const dvbf_model *m, part *a) {
-  const dv_train_settings *s = m->settings;
-  double scale = 1 / sqrt((double)units(m));
+  double scale = 1 / sqrt((double)dv_units_of(m));
   a->prior =
-      make_head(p->graph, s, "prior", a->steps, latent(m),
+      make_head(p, m, "prior", a->steps,
                 (dv_dense_in[4]){{"h", a->before, scale, true}, {"u", a->u, DV_SCALE_RECOGNITION, false}});
 }
 
 /* An input that all rows share must be the first of a layer. */
-static void open_encoder(dvbf_program *p, const dvbf_model *m, part *a) {
-  const dv_train_settings *s = m->settings;
+static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
   dvbf_value told = dv_mask_input(p, m);
+  open_prior(p, m, a);
   a->encoder = make_head(
-      p->graph, s, "encoder", a->steps, latent(m),
+      p, m, "encoder", a->steps,
       (dv_dense_in[4]){{"x", dvbf_steps(p->x, a->first, a->steps), 1 / sqrt(m->x_spread), false},
-                       {"h", a->before, 1 / sqrt((double)units(m)), true},
+                       {"h", a->before, 1 / sqrt((double)dv_units_of(m)), true},
                        {"u", a->u, DV_SCALE_RECOGNITION, false},
                        {"mask", dvbf_steps(told, a->first, a->steps), DV_SCALE_RECOGNITION, false}});
-}
-
-static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
-  dvbf_graph *g = p->graph;
-  open_prior(p, m, a);
-  open_encoder(p, m, a);
-  a->drawn = (dvbf_drawn){.value = a->z,
-                          .head = a->encoder.output.out,
-                          .noise = dvbf_slab_constant(g, a->steps, latent(m)),
-                          .use = dvbf_steps(p->mask, a->first, a->steps),
-                          .prior = a->prior.output.out};
-  a->state = (dvbf_state){.z = a->z,
-                          .kl = dvbf_steps(p->kl, a->first, a->steps),
-                          .q = a->drawn.head,
-                          .p = a->drawn.prior,
-                          .noise = a->drawn.noise,
-                          .use = a->drawn.use,
-                          .seen = a->steps,
-                          .low = DV_LOG_SIGMA_MIN,
-                          .high = DV_LOG_SIGMA_MAX};
-  dvbf_noise(g, a->drawn.noise, false);
+  a->drawn = dv_drawn_of(p, a->first, a->z, dv_stack_top(&a->encoder));
+  a->drawn.prior = dv_stack_top(&a->prior);
+  a->state = dv_state_of(&a->drawn, dvbf_steps(p->kl, a->first, a->steps));
 }
 
 static void step_part(dvbf_graph *g, const part *a, int t) {
-  step_head(g, &a->prior, t);
-  step_head(g, &a->encoder, t);
+  dv_stack_step(g, &a->prior, t);
+  dv_stack_step(g, &a->encoder, t);
   dvbf_state_sample(g, &a->state, t);
 }
 
@@ -129,14 +91,12 @@ static dv_gru recurrence(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvb
   int steps = h.steps - 1;
   dv_gru gru = {.name = "recurrent",
                 .x = x,
-                .u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE,
+                .u = dvbf_steps(p->u, 0, steps),
                 .z = dvbf_steps(z, 0, steps),
                 .x_step = x_step,
                 .z_step = true,
-                .scale_x = 1 / sqrt(m->x_spread),
-                .scale_in = DV_SCALE_RECOGNITION,
                 .h = h};
-  dv_gru_open(p->graph, &gru);
+  dv_gru_open(p->graph, m, &gru);
   return gru;
 }
 
@@ -148,7 +108,7 @@ static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvb
   part a = {.first = 1,
             .steps = steps,
             .before = dvbf_steps(h, 1, steps),
-            .u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE,
+            .u = dvbf_steps(p->u, 0, steps),
             .z = dvbf_steps(z, 1, steps)};
   dv_gru gru = recurrence(p, m, h, z, x, feed);
   open_part(p, m, &a);
@@ -163,31 +123,21 @@ static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvb
   p->later = a.drawn;
 }
 
-/* The same block by block, of a sequence of several. */
-static void later_blocks(const dvbf_program *p, const dvbf_model *m, dvbf_value h, dvbf_value z, bool feed,
-                         const dv_blocks *blocks) {
-  for (int i = 0; i < blocks->count; i++) {
-    dv_stretch s = dv_block_at(blocks, i);
-    dvbf_program block = dv_part_of(p, s.first, s.steps + 1);
-    dv_block_begin(p->graph, blocks);
-    later_states(&block, m, dvbf_steps(h, s.first, s.steps + 1), dvbf_steps(z, s.first, s.steps + 1), feed);
-    dv_block_end(p->graph, blocks);
+static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  dvbf_graph *g = p->graph;
+  dvbf_value h = dvbf_slab(g, p->steps, dv_units_of(m)), z = dvbf_slab(g, p->steps, dv_latent_of(m));
+  first_state(p, m, h, z);
+  join(p, h, z, 0, 1);
+  for (dv_blocks b = dv_blocks_of(g, m, p->steps - 1); dv_next_block(g, &b);) {
+    dvbf_program block = dv_part_of(p, b.first, b.steps + 1);
+    later_states(&block, m, dvbf_steps(h, b.first, b.steps + 1), dvbf_steps(z, b.first, b.steps + 1),
+                 dv_imputation_needed(p));
+    if (b.count == 1) p->later = block.later;
   }
 }
 
-static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  dvbf_value h = dvbf_slab(p->graph, p->steps, units(m)), z = dvbf_slab(p->graph, p->steps, latent(m));
-  dv_blocks blocks = dv_blocks_of(p->graph, m, p->steps - 1);
-  first_state(p, m, h, z);
-  join(p, h, z, 0, 1);
-  if (blocks.count == 1)
-    later_states(p, m, h, z, dv_imputation_needed(p));
-  else
-    later_blocks(p, m, h, z, dv_imputation_needed(p), &blocks);
-}
-
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  dvbf_value h = dvbf_slab(p->graph, 1, units(m)), z = dvbf_slab(p->graph, 1, latent(m));
+  dvbf_value h = dvbf_slab(p->graph, 1, dv_units_of(m)), z = dvbf_slab(p->graph, 1, dv_latent_of(m));
   first_state(p, m, h, z);
   join(p, h, z, 0, 1);
 }
@@ -200,7 +150,7 @@ static void take_apart(dvbf_program *p, dvbf_value h, dvbf_value z) {
 }
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  dvbf_value h = dvbf_slab(p->graph, 2, units(m)), z = dvbf_slab(p->graph, 2, latent(m));
+  dvbf_value h = dvbf_slab(p->graph, 2, dv_units_of(m)), z = dvbf_slab(p->graph, 2, dv_latent_of(m));
   take_apart(p, h, z);
   later_states(p, m, h, z, dv_imputation_of_step(p));
 }
@@ -208,30 +158,22 @@ static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
 /* x_t is generated by the model, and z_{t+1} comes from the prior. */
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
-  dvbf_value h = dvbf_slab(g, 2, units(m)), z = dvbf_slab(g, 2, latent(m)), x = dvbf_slab(g, 1, m->n_x);
-  part a = {.first = 1, .steps = 1, .before = dvbf_steps(h, 1, 1)};
-  a.u = m->n_u ? dvbf_steps(p->u, 0, 1) : DVBF_NONE;
+  dvbf_value h = dvbf_slab(g, 2, dv_units_of(m)), z = dvbf_slab(g, 2, dv_latent_of(m)),
+             x = dvbf_slab(g, 1, m->n_x);
+  part a = {.first = 1, .steps = 1, .before = dvbf_steps(h, 1, 1), .u = dvbf_steps(p->u, 0, 1)};
   take_apart(p, h, z);
   dv_gru gru = recurrence(p, m, h, z, x, true);
   open_prior(p, m, &a);
   dv_record_imputation(p, m, x, 0, true);
   dv_gru_step(g, &gru, 0);
-  step_head(g, &a.prior, 0);
-  p->later.prior = a.prior.output.out;
-  p->later.noise = dvbf_slab_constant(g, 1, latent(m));
-  dvbf_state state = {.z = dvbf_steps(z, 1, 1),
-                      .q = DVBF_NONE,
-                      .p = p->later.prior,
-                      .noise = p->later.noise,
-                      .use = DVBF_NONE,
-                      .low = DV_LOG_SIGMA_MIN,
-                      .high = DV_LOG_SIGMA_MAX};
+  dv_stack_step(g, &a.prior, 0);
+  dvbf_value noise = dvbf_slab_constant(g, 1, dv_latent_of(m)), none = DVBF_NONE;
+  p->later.prior = dv_stack_top(&a.prior);
+  p->later.noise = noise;
+  dvbf_drawn drawn = {dvbf_steps(z, 1, 1), none, noise, none, p->later.prior};
+  dvbf_state state = dv_state_of(&drawn, none);
   dvbf_state_sample(g, &state, 0);
   join(p, h, z, 1, 1);
-}
-
-static int one_frame(const dvbf_model_class *self, const dvbf_settings *settings) {
-  return 1;
 }
 
 static int states(const dvbf_model_class *self, const dvbf_settings *settings) {
@@ -242,7 +184,7 @@ static int states(const dvbf_model_class *self, const dvbf_settings *settings) {
 const dvbf_model_class dv_model_vrnn = {.name = "vrnn",
                                         .settings = "training recurrent samples",
                                         .states = states,
-                                        .start_frames = one_frame,
+                                        .start_frames = dv_one_frame,
                                         .whole = whole,
                                         .start = start,
                                         .step = step,
