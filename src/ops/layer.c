@@ -19,16 +19,12 @@ typedef struct layer_data {
   bool sequential[4];
 } layer_data;
 
-static dvbf_value input_of(const dvbf_op *op, int i) {
-  return op->in[3 * i];
-}
+typedef struct layer_input {
+  dvbf_value x, w, transposed;
+} layer_input;
 
-static dvbf_value weight_of(const dvbf_op *op, int i) {
-  return op->in[3 * i + 1];
-}
-
-static dvbf_value transposed_of(const dvbf_op *op, int i) {
-  return op->in[3 * i + 2];
+static layer_input input_of(const dvbf_op *op, int i) {
+  return (layer_input){op->in[3 * i], op->in[3 * i + 1], op->in[3 * i + 2]};
 }
 
 static dvbf_value bias_of(const dvbf_op *op) {
@@ -44,6 +40,11 @@ static dvbf_value weight_at(dvbf_value w, int t) {
   return per_step(w) ? dvbf_steps(w, t, 1) : w;
 }
 
+/* Steps of y that are one product. */
+static int together(dvbf_value y, dvbf_value w) {
+  return per_step(w) ? 1 : y.steps;
+}
+
 /* y = start + x W for an x that all rows of a step share: computed for the first row. */
 static void multiply_shared(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
   for (int t = 0; t < y.steps; t++) {
@@ -57,36 +58,31 @@ static void multiply_shared(dvbf_run *run, dvbf_value y, const dvbf_real *start,
 
 /* y = start + x W over the rows of both views, or y += x W without start. */
 static void multiply(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
-  if (!per_step(w)) {
-    run->product->nn(dv_at(run, y), start, dv_at(run, x), dv_at(run, w), dv_rows(y), y.cols, x.cols);
-    return;
-  }
-  for (int t = 0; t < y.steps; t++)
-    multiply(run, dvbf_steps(y, t, 1), start, dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
+  for (int t = 0, n = together(y, w); t < y.steps; t += n)
+    run->product->nn(dv_at(run, dvbf_steps(y, t, n)), start, dv_at(run, dvbf_steps(x, t, n)),
+                     dv_at(run, weight_at(w, t)), n * y.rows, y.cols, x.cols);
 }
 
 /* dx += dp W^T over the rows of both views. */
 static void input_gradient(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
-  if (!per_step(w)) {
+  for (int t = 0, n = together(y, w); t < y.steps; t += n) {
     bool add;
-    dvbf_real *dx = dv_gradient_into(run, x, &add);
-    if (dx) run->product->nt(dx, add, dvbf_gradient_at(run, y), dv_at(run, w), dv_rows(y), y.cols, x.cols);
-    return;
+    dvbf_real *dx = dv_gradient_into(run, dvbf_steps(x, t, n), &add);
+    if (dx)
+      run->product->nt(dx, add, dvbf_gradient_at(run, dvbf_steps(y, t, n)), dv_at(run, weight_at(w, t)),
+                       n * y.rows, y.cols, x.cols);
   }
-  for (int t = 0; t < y.steps; t++)
-    input_gradient(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
 }
 
 /* dW += x^T dp over the rows of both views. */
 static void weight_gradient(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
-  if (!per_step(w)) {
+  for (int t = 0, n = together(y, w); t < y.steps; t += n) {
     bool add;
-    dvbf_real *dw = dv_gradient_into(run, w, &add);
-    if (dw) run->product->tn(dw, add, dv_at(run, x), dvbf_gradient_at(run, y), dv_rows(y), y.cols, x.cols);
-    return;
+    dvbf_real *dw = dv_gradient_into(run, weight_at(w, t), &add);
+    if (dw)
+      run->product->tn(dw, add, dv_at(run, dvbf_steps(x, t, n)), dvbf_gradient_at(run, dvbf_steps(y, t, n)),
+                       n * y.rows, y.cols, x.cols);
   }
-  for (int t = 0; t < y.steps; t++)
-    weight_gradient(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
 }
 
 /* Whether `open` makes a product, which can add the bias. */
@@ -128,13 +124,10 @@ static void open_forward(const dvbf_op *op, dvbf_run *run) {
     start = NULL;
   }
   for (int i = 0; i < d->n_in; i++) {
-    dvbf_value x = input_of(op, i), w = weight_of(op, i);
-    if (transposed_of(op, i).buffer >= 0 && !dv_is_unchanged(run, w)) transpose(run, w, transposed_of(op, i));
+    layer_input in = input_of(op, i);
+    if (in.transposed.buffer >= 0 && !dv_is_unchanged(run, in.w)) transpose(run, in.w, in.transposed);
     if (d->sequential[i]) continue;
-    if (x.rows < y.rows)
-      multiply_shared(run, y, start, x, w);
-    else
-      multiply(run, y, start, x, w);
+    (in.x.rows < y.rows ? multiply_shared : multiply)(run, y, start, in.x, in.w);
     start = NULL;
   }
 }
@@ -143,8 +136,9 @@ static void open_backward(const dvbf_op *op, dvbf_run *run) {
   const layer_data *d = op->data;
   dvbf_value y = op->out[0];
   for (int i = 0; i < d->n_in; i++) {
-    weight_gradient(run, y, input_of(op, i), weight_of(op, i));
-    if (!d->sequential[i]) input_gradient(run, y, input_of(op, i), weight_of(op, i));
+    layer_input in = input_of(op, i);
+    weight_gradient(run, y, in.x, in.w);
+    if (!d->sequential[i]) input_gradient(run, y, in.x, in.w);
   }
   dvbf_real *db = dvbf_gradient_at(run, bias_of(op));
   if (db) run->k->column_sum(db, dvbf_gradient_at(run, y), dv_rows(y), y.cols);
@@ -155,12 +149,12 @@ static void step_forward(const dvbf_op *op, dvbf_run *run) {
   const layer_data *d = op->data;
   dvbf_value y = op->out[0];
   for (int i = 0; i < d->n_in; i++) {
-    dvbf_value x = input_of(op, i), w = weight_of(op, i);
-    if (narrow(w))
-      run->product->nt(dv_at(run, y), true, dv_at(run, x), dv_at(run, transposed_of(op, i)), y.rows, x.cols,
+    layer_input in = input_of(op, i);
+    if (narrow(in.w))
+      run->product->nt(dv_at(run, y), true, dv_at(run, in.x), dv_at(run, in.transposed), y.rows, in.x.cols,
                        y.cols);
     else
-      multiply(run, y, NULL, x, w);
+      multiply(run, y, NULL, in.x, in.w);
   }
   run->k->activate(d->activation, dv_at(run, y), y.rows, y.cols);
 }
@@ -170,13 +164,14 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value y = op->out[0];
   run->k->activate_backward(d->activation, dvbf_gradient_at(run, y), dv_at(run, y), y.rows, y.cols);
   for (int i = 0; i < d->n_in; i++) {
-    dvbf_value x = input_of(op, i), transposed = transposed_of(op, i);
-    dvbf_real *dx = dvbf_gradient_at(run, x);
+    layer_input in = input_of(op, i);
+    dvbf_real *dx = dvbf_gradient_at(run, in.x);
     if (!dx) continue;
-    if (transposed.buffer < 0)
-      input_gradient(run, y, x, weight_of(op, i));
+    if (in.transposed.buffer < 0)
+      input_gradient(run, y, in.x, in.w);
     else
-      run->product->nn(dx, NULL, dvbf_gradient_at(run, y), dv_at(run, transposed), y.rows, x.cols, y.cols);
+      run->product->nn(dx, NULL, dvbf_gradient_at(run, y), dv_at(run, in.transposed), y.rows, in.x.cols,
+                       y.cols);
   }
 }
 
@@ -196,12 +191,10 @@ static void whole_backward(const dvbf_op *op, dvbf_run *run) {
 /* ---- Export ---- */
 
 /* y += x W */
-static void emit_product(dvbf_code *code, dvbf_value y, dvbf_value x, dvbf_value w) {
-  for (int t = 0; t < (per_step(w) ? y.steps : 1); t++) {
-    dvbf_value from = per_step(w) ? dvbf_steps(x, t, 1) : x, to = per_step(w) ? dvbf_steps(y, t, 1) : y;
-    dvbf_code_product(code, dvbf_place_of(to), dvbf_place_of(from), dvbf_place_of(weight_at(w, t)), to.steps,
-                      x.cols, y.cols);
-  }
+static void emit_product(dvbf_code *code, dvbf_value y, layer_input in) {
+  for (int t = 0, n = together(y, in.w); t < y.steps; t += n)
+    dvbf_code_product(code, dvbf_place_of(dvbf_steps(y, t, n)), dvbf_place_of(dvbf_steps(in.x, t, n)),
+                      dvbf_place_of(weight_at(in.w, t)), n, in.x.cols, y.cols);
 }
 
 /* y = exp(y - most) / sum of these, row by row */
@@ -230,12 +223,12 @@ static void open_emit(const dvbf_op *op, dvbf_code *code) {
   dvbf_value y = op->out[0], bias = bias_of(op);
   dv_emit(code, y, bias.buffer < 0 ? dv_number(code, 0) : dv_read_row(code, bias));
   for (int i = 0; i < d->n_in; i++)
-    if (!d->sequential[i]) emit_product(code, y, input_of(op, i), weight_of(op, i));
+    if (!d->sequential[i]) emit_product(code, y, input_of(op, i));
 }
 
 static void step_emit(const dvbf_op *op, dvbf_code *code) {
   const layer_data *d = op->data;
-  for (int i = 0; i < d->n_in; i++) emit_product(code, op->out[0], input_of(op, i), weight_of(op, i));
+  for (int i = 0; i < d->n_in; i++) emit_product(code, op->out[0], input_of(op, i));
   emit_activation(code, d->activation, op->out[0]);
 }
 

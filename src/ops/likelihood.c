@@ -67,29 +67,13 @@ static void gaussian_part_backward(const dvbf_op *op, dvbf_run *run) {
     }
 }
 
-static void bernoulli_part_forward(const dvbf_op *op, dvbf_run *run) {
-  int n = op->in[0].cols;
-  const dvbf_real *x = dv_at(run, op->in[0]), *logit = dv_at(run, op->in[1]);
-  const dvbf_real *seen = dv_at(run, op->in[2]);
-  dvbf_real *out = dv_at(run, op->out[0]);
-  for (int r = 0; r < dv_rows(op->in[0]); r++, x += n, logit += n, seen += n) {
-    double sum = 0;
-    for (int i = 0; i < n; i++) {
-      double l = (double)logit[i];
-      if (seen[i] > 0) sum += (double)x[i] * l - fmax(l, 0) - dv_log1p(dv_exp(-fabs(l)));
-    }
-    out[r] = (dvbf_real)sum;
-  }
+/* A value of a Bernoulli frame. The slope rounds as the kernel does. */
+static double bernoulli_ln_p(double x, double l) {
+  return x * l - fmax(l, 0) - dv_log1p(dv_exp(-fabs(l)));
 }
 
-static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
-  int n = op->in[0].cols;
-  const dvbf_real *x = dv_at(run, op->in[0]), *logit = dv_at(run, op->in[1]);
-  const dvbf_real *seen = dv_at(run, op->in[2]), *g = dvbf_gradient_at(run, op->out[0]);
-  dvbf_real *d = dvbf_gradient_at(run, op->in[1]);
-  for (int r = 0; r < dv_rows(op->in[0]); r++, x += n, logit += n, seen += n, d += n)
-    for (int i = 0; i < n; i++)
-      if (seen[i] > 0) d[i] += g[r] * (x[i] - (dvbf_real)(1 / (1 + dv_exp(-(double)logit[i]))));
+static double bernoulli_slope(double x, double l) {
+  return (double)((dvbf_real)x - (dvbf_real)(1 / (1 + dv_exp(-l))));
 }
 
 /* ---- Whole rows ---- */
@@ -98,10 +82,6 @@ static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
 static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *out = dv_at(run, op->out[0]);
-  if (dv_is_partial(x, op->in[3])) {
-    gaussian_part_forward(op, run);
-    return;
-  }
   run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]), dv_count(op->in[2]),
                    (dvbf_real)floor_of(op, run), dv_rows(x), x.cols);
   apply_mask(out, dv_at(run, op->in[3]), dv_rows(x));
@@ -110,10 +90,6 @@ static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
 static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
-  if (dv_is_partial(x, op->in[3])) {
-    gaussian_part_backward(op, run);
-    return;
-  }
   bool add;
   dvbf_real *d_mean = dv_gradient_into(run, op->in[1], &add);
   apply_mask(g, dv_at(run, op->in[3]), dv_rows(x));
@@ -123,22 +99,20 @@ static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
 }
 
 static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward, NULL};
+static const dvbf_op_class part_class = {"gaussian", gaussian_part_forward, gaussian_part_backward, NULL};
 
 void dvbf_gaussian(dvbf_graph *g, dvbf_value ln_p, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
                    dvbf_value mask) {
   dvbf_value in[] = {x, mean, log_sigma, mask};
   int floor = dvbf_scalar(g, DVBF_LOG_SIGMA_FLOOR, -1000);
-  dvbf_record(g, &gaussian_class, 4, in, 1, &ln_p, &floor, sizeof floor);
+  dvbf_record(g, dv_is_partial(x, mask) ? &part_class : &gaussian_class, 4, in, 1, &ln_p, &floor,
+              sizeof floor);
 }
 
 /* in: x, logits, mask; out: ln p. */
 static void bernoulli_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *out = dv_at(run, op->out[0]);
-  if (dv_is_partial(x, op->in[2])) {
-    bernoulli_part_forward(op, run);
-    return;
-  }
   run->k->bernoulli(out, dv_at(run, x), dv_at(run, op->in[1]), dv_rows(x), x.cols);
   apply_mask(out, dv_at(run, op->in[2]), dv_rows(x));
 }
@@ -146,10 +120,6 @@ static void bernoulli_forward(const dvbf_op *op, dvbf_run *run) {
 static void bernoulli_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
-  if (dv_is_partial(x, op->in[2])) {
-    bernoulli_part_backward(op, run);
-    return;
-  }
   apply_mask(g, dv_at(run, op->in[2]), dv_rows(x));
   run->k->bernoulli_backward(dvbf_gradient_at(run, op->in[1]), g, dv_at(run, x), dv_at(run, op->in[1]),
                              dv_rows(x), x.cols);
@@ -159,7 +129,10 @@ static const dvbf_op_class bernoulli_class = {"bernoulli", bernoulli_forward, be
 
 void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask) {
   dvbf_value in[] = {x, logits, mask};
-  dvbf_record(g, &bernoulli_class, 3, in, 1, &out, NULL, 0);
+  if (dv_is_partial(x, mask))
+    dv_record_values(g, out, x, logits, mask, (dv_value_density){bernoulli_ln_p, bernoulli_slope});
+  else
+    dvbf_record(g, &bernoulli_class, 3, in, 1, &out, NULL, 0);
 }
 
 /* ---- Sigma of frames that the filter has not seen ---- */

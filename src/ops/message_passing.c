@@ -86,6 +86,12 @@ static void add_applied(double *out, double f, const double *a, bool transposed,
   }
 }
 
+/* out = a v */
+static void set_applied(double *out, const double *a, bool transposed, const double *v, int n) {
+  memset(out, 0, (size_t)n * sizeof *out);
+  add_applied(out, 1, a, transposed, v, n);
+}
+
 /* out += f a b' */
 static void add_outer(double *out, double f, const double *a, const double *b, int n) {
   for (int i = 0; i < n; i++)
@@ -295,9 +301,8 @@ static void pass_message(const chain *c, int t) {
   memcpy(jt, j, (size_t)n * (size_t)n * sizeof *jt);
   add_product(jt, -1, work, false, g, true, n);
   symmetrise(jt, n);
-  clear(k, 2 * n);
-  add_applied(k, 1, l, true, h, n);
-  add_applied(xk, 1, x, false, k, n);
+  set_applied(k, l, true, h, n);
+  set_applied(xk, x, false, k, n);
   memcpy(ht, h, (size_t)n * sizeof *ht);
   add_applied(ht, -1, g, false, xk, n);
 }
@@ -306,30 +311,25 @@ static void pass_message(const chain *c, int t) {
 static void mean_of_w(const chain *c, int t, const double *y, double *out) {
   int n = c->n;
   double *v = common_vector(c, WORK_VECTOR);
-  clear(v, n);
-  clear(out, n);
-  add_applied(v, 1, factor(c, t), true, vector(c, t, V_H), n);
+  set_applied(v, factor(c, t), true, vector(c, t, V_H), n);
   add_applied(v, -1, matrix(c, t, M_G), true, y, n);
-  add_applied(out, 1, matrix(c, t, M_X), false, v, n);
+  set_applied(out, matrix(c, t, M_X), false, v, n);
 }
 
-/* y, and its mean and covariance. */
+/* y, and its mean and covariance. The mean stands behind the sample, as it does in all that follows. */
 static void move_on(const chain *c, int t) {
   int n = c->n;
-  double *y = vector(c, t, V_Y), *a = vector(c, t, V_A), *b = matrix(c, t, M_B), *work = common(c, WORK);
+  double *y = vector(c, t, V_Y), *b = matrix(c, t, M_B), *work = common(c, WORK);
   const double *from_z = common(c, A);
-  clear(y, n);
-  clear(a, n);
   clear(b, n * n);
-  if (!t) {
-    memcpy(y, common_vector(c, M1), (size_t)n * sizeof *y);
-    memcpy(a, y, (size_t)n * sizeof *a);
-    return;
+  for (int k = 0; k < 2; k++, y += n) {
+    if (t)
+      set_applied(y, from_z, false, vector(c, t - 1, V_Z + k), n);
+    else
+      memcpy(y, common_vector(c, M1), (size_t)n * sizeof *y);
+    if (t) add_drift(c, y, t);
   }
-  add_applied(y, 1, from_z, false, vector(c, t - 1, V_Z), n);
-  add_applied(a, 1, from_z, false, vector(c, t - 1, V_M), n);
-  add_drift(c, y, t);
-  add_drift(c, a, t);
+  if (!t) return;
   set_product(work, from_z, false, matrix(c, t - 1, M_P), false, n);
   add_product(b, 1, work, false, from_z, true, n);
 }
@@ -346,19 +346,16 @@ static void find_f(const chain *c, int t, double *f, double *work) {
 /* z, m and P of step t. */
 static void draw(const chain *c, int t) {
   int n = c->n;
-  double *w = vector(c, t, V_W), *z = vector(c, t, V_Z), *m = vector(c, t, V_M), *e = vector(c, t, V_E);
-  double *noise = vector(c, t, V_S), *p = matrix(c, t, M_P), *f = common(c, WORK), *work = f + n * n;
+  double *w = vector(c, t, V_W), *noise = vector(c, t, V_S), *p = matrix(c, t, M_P), *f = common(c, WORK),
+         *work = f + n * n;
   const double *l = factor(c, t);
-  mean_of_w(c, t, vector(c, t, V_Y), w);
-  mean_of_w(c, t, vector(c, t, V_A), e);
+  for (int k = 0; k < 2; k++) mean_of_w(c, t, vector(c, t, V_Y + k), w + k * n);
   clear(noise, n);
   add_reals(noise, at(c, c->op->in[EPS], t), n);
   dv_solve_upper(matrix(c, t, M_U), n, noise, 1);
   for (int i = 0; i < n; i++) w[i] += noise[i];
-  memcpy(z, vector(c, t, V_Y), (size_t)n * sizeof *z);
-  memcpy(m, vector(c, t, V_A), (size_t)n * sizeof *m);
-  add_applied(z, 1, l, false, w, n);
-  add_applied(m, 1, l, false, e, n);
+  memcpy(vector(c, t, V_Z), vector(c, t, V_Y), 2 * (size_t)n * sizeof *w);
+  for (int k = 0; k < 2; k++) add_applied(vector(c, t, V_Z + k), 1, l, false, w + k * n, n);
   find_f(c, t, f, work); /* leaves L X in work */
   clear(p, n * n);
   add_product(p, 1, work, false, l, true, n);
@@ -434,10 +431,9 @@ static void mean_back(const chain *c, int t, const double *y, const double *dw, 
   int n = c->n;
   const double *l = factor(c, t), *h = vector(c, t, V_H), *x = matrix(c, t, M_X), *g = matrix(c, t, M_G);
   double *v = common_vector(c, WORK_VECTOR), *dv = v + n;
-  clear(v, 2 * n);
-  add_applied(v, 1, l, true, h, n);
+  set_applied(v, l, true, h, n);
   add_applied(v, -1, g, true, y, n);
-  add_applied(dv, 1, x, false, dw, n);
+  set_applied(dv, x, false, dw, n);
   add_outer(matrix(c, t, D_X), 1, dw, v, n);
   add_outer(factor_back(c, t), 1, h, dv, n);
   add_applied(vector(c, t, D_H), 1, l, false, dv, n);
@@ -445,24 +441,22 @@ static void mean_back(const chain *c, int t, const double *y, const double *dw, 
   add_applied(dy, -1, g, false, dv, n);
 }
 
-/* Of z and m, to y and a; k is the gradient of kl, annealed. */
-static void draw_back(const chain *c, int t, double k) {
+/* Of z and m, to y and a; by is the gradient of kl, annealed. */
+static void draw_back(const chain *c, int t, double by) {
   int n = c->n;
-  const double *l = factor(c, t), *e = vector(c, t, V_E), *dz = common_vector(c, D_Z),
-               *dm = common_vector(c, D_M);
-  double *dw = common_vector(c, WORK_VECTOR + 2), *dy = common_vector(c, D_Y), *da = common_vector(c, D_MEAN);
-  clear(dw, n);
-  memcpy(dy, dz, (size_t)n * sizeof *dy);
-  memcpy(da, dm, (size_t)n * sizeof *da);
-  add_applied(dw, 1, l, true, dz, n);
-  add_outer(factor_back(c, t), 1, dz, vector(c, t, V_W), n);
-  mean_back(c, t, vector(c, t, V_Y), dw, dy);
-  dv_solve_lower(matrix(c, t, M_U), n, dw, 1);
-  add_outer(matrix(c, t, D_U), -1, dw, vector(c, t, V_S), n);
-  for (int i = 0; i < n; i++) dw[i] = k * e[i];
-  add_applied(dw, 1, l, true, dm, n);
-  add_outer(factor_back(c, t), 1, dm, e, n);
-  mean_back(c, t, vector(c, t, V_A), dw, da);
+  double *dw = common_vector(c, WORK_VECTOR + 2);
+  for (int k = 0; k < 2; k++) {
+    const double *l = factor(c, t), *dz = common_vector(c, D_Z + k), *w = vector(c, t, V_W + k);
+    double *dy = common_vector(c, D_Y + k);
+    for (int i = 0; i < n; i++) dw[i] = k ? by * w[i] : 0;
+    memcpy(dy, dz, (size_t)n * sizeof *dy);
+    add_applied(dw, 1, l, true, dz, n);
+    add_outer(factor_back(c, t), 1, dz, w, n);
+    mean_back(c, t, vector(c, t, V_Y + k), dw, dy);
+    if (k) break;
+    dv_solve_lower(matrix(c, t, M_U), n, dw, 1);
+    add_outer(matrix(c, t, D_U), -1, dw, vector(c, t, V_S), n);
+  }
 }
 
 /* Of P and of what kl has of X and B, to B. */
@@ -495,23 +489,23 @@ static void spread_back(const chain *c, int t, double k) {
 /* Of y, a and B: to the step before, or to the first state. */
 static void move_back(const chain *c, int t) {
   int n = c->n;
-  const double *from_z = common(c, A), *dy = common_vector(c, D_Y), *da = common_vector(c, D_MEAN);
+  const double *from_z = common(c, A), *dy = common_vector(c, D_Y);
   double *work = common(c, WORK), *dc = vector(c, t, D_C), *db = common(c, D_B);
   clear(common_vector(c, D_Z), 2 * n);
   clear(common(c, D_P), n * n);
-  for (int i = 0; i < n; i++) dc[i] = dy[i] + da[i];
+  for (int i = 0; i < n; i++) dc[i] = dy[i] + dy[n + i];
   if (!t) {
     for (int i = 0; i < n; i++) common_vector(c, D_M1)[i] += dc[i];
     return;
   }
   symmetrise(db, n);
-  add_outer(common(c, D_A), 1, dy, vector(c, t - 1, V_Z), n);
-  add_outer(common(c, D_A), 1, da, vector(c, t - 1, V_M), n);
+  for (int k = 0; k < 2; k++) {
+    add_outer(common(c, D_A), 1, dy + k * n, vector(c, t - 1, V_Z + k), n);
+    add_applied(common_vector(c, D_Z + k), 1, from_z, true, dy + k * n, n);
+  }
   set_product(work, db, false, from_z, false, n);
   add_product(common(c, D_A), 2, work, false, matrix(c, t - 1, M_P), false, n);
   add_product(common(c, D_P), 1, from_z, true, work, false, n);
-  add_applied(common_vector(c, D_Z), 1, from_z, true, dy, n);
-  add_applied(common_vector(c, D_M), 1, from_z, true, da, n);
 }
 
 /* Backwards in time, through samples and moments. */
@@ -542,8 +536,7 @@ static void gather_back(const chain *c, int t) {
   set_product(work, from_z, false, dj, false, n);
   set_product(djt, work, false, from_z, true, n);
   add_product(common(c, D_A), 2, jt, false, work, false, n);
-  clear(dht, n);
-  add_applied(dht, 1, from_z, false, dh, n);
+  set_applied(dht, from_z, false, dh, n);
   clear(drift, n);
   add_drift(c, drift, t);
   add_outer(djt, -1, dht, drift, n);
@@ -564,13 +557,12 @@ static void pass_back(const chain *c, int t) {
   set_product(work, djt, false, g, false, n);
   add_product(dg, -2, work, false, x, false, n);
   add_product(dx, -1, g, true, work, false, n);
-  clear(k, 3 * n);
-  add_applied(k, 1, l, true, h, n);
-  add_applied(other, 1, x, false, k, n); /* X L'h */
+  set_applied(k, l, true, h, n);
+  set_applied(other, x, false, k, n); /* X L'h */
   add_outer(dg, -1, dht, other, n);
-  clear(other, n);
-  add_applied(other, 1, g, true, dht, n); /* G'dh~ */
+  set_applied(other, g, true, dht, n); /* G'dh~ */
   add_outer(dx, -1, other, k, n);
+  clear(dk, n);
   add_applied(dk, -1, x, false, other, n);
   add_outer(factor_back(c, t), 1, h, dk, n);
   for (int i = 0; i < n; i++) dh[i] += dht[i];
@@ -717,10 +709,8 @@ static void observe_step(const chain *f, const double *y, const double *factor) 
     for (int j = 0; j < n; j++) g[i * n + j] = diagonal[i] * factor[i * n + j];
   }
   chain_factor(common(f, U), common(f, X), factor, g, n);
-  clear(v, n);
-  clear(omega, n);
-  add_applied(v, 1, factor, true, rest, n);
-  add_applied(omega, 1, common(f, X), false, v, n);
+  set_applied(v, factor, true, rest, n);
+  set_applied(omega, common(f, X), false, v, n);
 }
 
 /* z from y, the factor of its noise and the result of `observe`; writes w and q. */
@@ -798,8 +788,7 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
     for (int i = 0; i < n * n; i++) dp[i] *= i % (n + 1) ? 0.5 : 1;
     for (int i = 0; i < n && drift; i++) drift[r * n + i] += (dvbf_real)(dz[i] + dm[i]);
     for (int k = 0; k < 2; k++) {
-      clear(sum, n);
-      add_applied(sum, 1, common(&f, A), true, k ? dm : dz, n);
+      set_applied(sum, common(&f, A), true, k ? dm : dz, n);
       for (int i = 0; i < n; i++) to[k * n + i] += (dvbf_real)sum[i];
     }
     set_product(work, common(&f, A), true, dp, false, n);
