@@ -172,7 +172,7 @@ dvbf_expr dv_density_emit_bits(dvbf_code *code, const dvbf_program *p, const dvb
   return dv_times(code, mean, dv_minus(code, dv_number(code, 1), mean));
 }
 
-double dv_logit(double mean) {
+double dv_logit(const dv_train_settings *s, double mean) {
   double inside = mean < 0.01 ? 0.01 : mean > 0.99 ? 0.99 : mean;
   return dv_log(inside / (1 - inside));
 }

@@ -105,8 +105,8 @@ bool dv_density_unscaled(const dv_train_settings *s);
 /* p (1 - p), of values that are 0 or 1. */
 void dv_density_bits_variance(const dv_density_frame *frame, double *variance);
 
-/* The logit of a mean, which is kept away from 0 and 1. */
-double dv_logit(double mean);
+/* A first output: the logit of a mean, which is kept away from 0 and 1. */
+double dv_logit(const dv_train_settings *s, double mean);
 double dv_sigmoid(double logit);
 
 /* Parts of code: sigma^2 from ln sigma, one of the parameters; and p (1 - p). */

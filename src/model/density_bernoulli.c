@@ -12,10 +12,6 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
   dv_record_bernoulli(p->graph, p->ln_p, p->x, p->output, mask);
 }
 
-static double first_output(const dv_train_settings *s, double mean) {
-  return dv_logit(mean);
-}
-
 static dvbf_expr emit_mean(dvbf_code *code, dvbf_expr output) {
   return dvbf_code_unary(code, DVBF_SIGMOID_OF, output);
 }
@@ -50,7 +46,7 @@ static bool accepts(const dv_statistics *x) {
 
 const dv_density dv_bernoulli = {.record = record,
                                  .mean = dv_sigmoid,
-                                 .first_output = first_output,
+                                 .first_output = dv_logit,
                                  .emit_mean = emit_mean,
                                  .emit_variance = dv_density_emit_bits,
                                  .add_variance = dv_density_bits_variance,

@@ -21,7 +21,7 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
 }
 
 static double first_output(const dv_train_settings *s, double x) {
-  return squashed(s) ? dv_logit(x) : x;
+  return squashed(s) ? dv_logit(s, x) : x;
 }
 
 static void add_variance(const dv_density_frame *f, double *variance) {

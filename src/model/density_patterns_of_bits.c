@@ -76,10 +76,6 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
   dv_record_join(g, p->shape[0], 2, (dvbf_value[]){all.own, all.scores});
 }
 
-static double first_output(const dv_train_settings *s, double mean) {
-  return dv_logit(mean);
-}
-
 /* The component that a number in (0, 1) chooses: 0 is the own frame. */
 static size_t chosen(const dvbf_real *scores, size_t count, double u) {
   double most = -INFINITY, sum = 0;
@@ -148,7 +144,7 @@ static int refuses(const dvbf_model *m, const float *x) {
 
 const dv_density dv_patterns_of_bits = {.record = record,
                                         .joint = true,
-                                        .first_output = first_output,
+                                        .first_output = dv_logit,
                                         .emit_variance = dv_density_emit_bits,
                                         .add_variance = dv_density_bits_variance,
                                         .draw = draw,

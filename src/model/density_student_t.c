@@ -72,12 +72,6 @@ static bool is_seen(const dvbf_op *op, const numbers *v, size_t i) {
   return v->mask[op->in[4].cols == op->in[0].cols ? i : i / v->n] > 0;
 }
 
-/* Where ln sigma of value i stands: one number, one for each column, or one for each value. */
-static size_t sigma_at(const dvbf_op *op, const numbers *v, size_t i) {
-  dvbf_value s = op->in[2];
-  return s.steps * s.rows > 1 ? i : s.cols > 1 ? i % v->n : 0;
-}
-
 static void student_forward(const dvbf_op *op, dvbf_run *run) {
   numbers v = numbers_of(op, run);
   double c = constant_of(v.freedom);
@@ -86,7 +80,7 @@ static void student_forward(const dvbf_op *op, dvbf_run *run) {
     double sum = 0;
     for (size_t i = r * v.n; i < (r + 1) * v.n; i++) {
       if (!is_seen(op, &v, i)) continue;
-      double ls = fmax((double)v.log_sigma[sigma_at(op, &v, i)], v.floor);
+      double ls = fmax((double)v.log_sigma[dv_entry_at(op->in[2], v.n, i / v.n, i % v.n)], v.floor);
       double e = (double)(v.x[i] - v.mean[i]) * dv_exp(-ls);
       sum += c - ls - 0.5 * (v.freedom + 1) * dv_log1p(e * e / v.freedom);
     }
@@ -102,7 +96,7 @@ static void student_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real *d_freedom = dvbf_gradient_at(run, op->in[3]);
   for (size_t i = 0; i < v.rows * v.n; i++) {
     if (!is_seen(op, &v, i)) continue;
-    size_t at = sigma_at(op, &v, i);
+    size_t at = dv_entry_at(op->in[2], v.n, i / v.n, i % v.n);
     double inverse = dv_exp(-fmax((double)v.log_sigma[at], v.floor)), by = (double)g[i / v.n];
     double e = (double)(v.x[i] - v.mean[i]) * inverse, pull = (n + 1) * e / (n + e * e);
     d_mean[i] += (dvbf_real)(by * pull * inverse);

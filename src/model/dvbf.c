@@ -189,7 +189,7 @@ static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_tr
   values.u = part.u;
   values.w = dvbf_steps(all->w, s->first, s->steps);
   if (all->v.steps > 1) values.v = dvbf_steps(all->v, s->first, s->steps);
-  later = later.buffer < 0 ? later : dvbf_steps(later, s->first, s->steps);
+  later = dvbf_steps(later, s->first, s->steps);
   recognition q = open_recognition(&part, m, &values, later);
   make_steps(&part, m, &values, &q, range);
 }

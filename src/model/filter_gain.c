@@ -1,6 +1,6 @@
 /* The linear gain of a filter: the mean of q(w_t) is G e_t, so that z moves by C G e_t; with w = 0 nothing of
  * the model depends on it. So the last phase of training can learn it alone, as ranges of the parameters
- * (dv_filter_gain_part, dv_spread_part), by one-step prediction errors: the bound stays near the sigma it
+ * (dv_filter_gain_part), by one-step prediction errors: the bound stays near the sigma it
  * starts from. */
 #include "base/error.h"
 #include "base/memory.h"
@@ -9,12 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-
-const dv_parameter *dv_model_find(const dvbf_model *m, const char *name) {
-  for (size_t i = 0; i < m->parameters.count; i++)
-    if (!strcmp(m->parameters.list[i].name, name)) return &m->parameters.list[i];
-  return NULL;
-}
 
 static size_t size_of(const dv_parameter *p) {
   return (size_t)p->rows * (size_t)p->cols;
@@ -49,7 +43,7 @@ static void add_half(dv_part *out, const dv_parameter *p, bool sigma) {
     add(out, p->offset + row * (size_t)p->cols + (sigma ? half : 0), half);
 }
 
-static dvbf_status make_part(dv_part *out, const dvbf_model *m, bool spread, dvbf_error *error) {
+dvbf_status dv_filter_gain_part(dv_part *out, const dvbf_model *m, bool spread, dvbf_error *error) {
   size_t gain = gain_entries(m);
   *out = (dv_part){.spans = dv_calloc(m->parameters.count + (size_t)m->n_x, sizeof *out->spans)};
   if (!out->spans) return dv_fail_memory(error, "preparing training");
@@ -62,14 +56,6 @@ static dvbf_status make_part(dv_part *out, const dvbf_model *m, bool spread, dvb
     if (spread && !strcmp(p->name, "recognition.output.bias")) add_half(out, p, true);
   }
   return DVBF_OK;
-}
-
-dvbf_status dv_filter_gain_part(dv_part *out, const dvbf_model *m, dvbf_error *error) {
-  return make_part(out, m, false, error);
-}
-
-dvbf_status dv_spread_part(dv_part *out, const dvbf_model *m, dvbf_error *error) {
-  return make_part(out, m, true, error);
 }
 
 void dv_part_clear(dv_part *part) {

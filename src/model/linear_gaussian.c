@@ -4,7 +4,7 @@
  * L')
  *
  * The Kalman filter is one op whose "bound" is the likelihood: ln_p is ln p(x_t | x before t), kl is 0.
- * Inference is exact (dv_linear_exact, dv_linear_online_*): z_t ~ N(z_t | x up to t), and after the last
+ * Inference is exact (`exact`, `online_*`): z_t ~ N(z_t | x up to t), and after the last
  * observed frame the system moves on, the only place where state-limit applies. */
 #include "model/linear_gaussian.h"
 
@@ -255,18 +255,7 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   dvbf_saturate(p->graph, dvbf_steps(p->z, 1, 1), dvbf_state_range(p->graph, m));
 }
 
-const dvbf_model_class dv_model_linear = {.name = "linear",
-                                          .settings = "limits linear",
-                                          .system = "transition.z",
-                                          .whole = whole,
-                                          .move = move,
-                                          .emission = emission,
-                                          .exact = dv_linear_exact,
-                                          .online_size = dv_linear_online_size,
-                                          .online_begin = dv_linear_online_begin,
-                                          .online_step = dv_linear_online_step,
-                                          .online_ahead = dv_linear_online_ahead,
-                                          .exact_system = dv_linear_get};
+/* ---- Exact inference ---- */
 
 /* Memory of one request. */
 typedef struct work {
@@ -281,8 +270,6 @@ typedef struct work {
   double *z, *frame, *scratch;
   const dvbf_real *range; /* of z after what is seen, if it has limits */
 } work;
-
-/* ---- Exact inference ---- */
 
 static void scale_in(const work *w) {
   const dvbf_exact *q = w->q;
@@ -503,8 +490,8 @@ static dvbf_status smooth(work *w, bool *sound, dvbf_error *error) {
   return status;
 }
 
-dvbf_status dv_linear_exact(const dvbf_model_class *self, const dvbf_model *m, const dvbf_exact *asked,
-                            dvbf_error *error) {
+static dvbf_status exact(const dvbf_model_class *self, const dvbf_model *m, const dvbf_exact *asked,
+                         dvbf_error *error) {
   work w = {.m = m, .q = asked, .range = dv_model_range(m)};
   bool sound = false;
   dvbf_status status = begin(&w, error);
@@ -534,11 +521,11 @@ static size_t online_doubles(const dvbf_model *m) {
          (size_t)m->n_u;
 }
 
-size_t dv_linear_online_size(const dvbf_model_class *self, const dvbf_model *m) {
+static size_t online_size(const dvbf_model_class *self, const dvbf_model *m) {
   return (sizeof(online) + 63) / 64 * 64 + online_doubles(m) * sizeof(double);
 }
 
-void dv_linear_online_begin(const dvbf_model_class *self, const dvbf_model *m, void *memory, uint64_t seed) {
+static void online_begin(const dvbf_model_class *self, const dvbf_model *m, void *memory, uint64_t seed) {
   online *o = memory;
   double *room = (double *)(void *)((unsigned char *)memory + (sizeof *o + 63) / 64 * 64);
   *o = (online){.system = dv_system_at(room, m->n_z, m->n_u, m->n_x),
@@ -587,8 +574,8 @@ static void observe(online *o, const double *x) {
   o->sound = dv_kalman_observe(&o->filter, x, o->u);
 }
 
-void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
-                           const float *u, size_t samples, float *mean, float *deviation, float *z) {
+static void online_step(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
+                        const float *u, size_t samples, float *mean, float *deviation, float *z) {
   online *o = memory;
   dv_kalman *k = &o->filter;
   advance(o, m, u);
@@ -603,8 +590,8 @@ void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, vo
   o->step++;
 }
 
-void dv_linear_online_ahead(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
-                            bool noise, float *mean, float *deviation, double *x_mean, double *x_variance) {
+static void online_ahead(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
+                         bool noise, float *mean, float *deviation, double *x_mean, double *x_variance) {
   online *o = memory;
   dv_kalman *k = &o->filter;
   advance(o, m, u);
@@ -621,3 +608,16 @@ void dv_linear_online_ahead(const dvbf_model_class *self, const dvbf_model *m, v
     x_variance[i] /= scale * scale;
   }
 }
+
+const dvbf_model_class dv_model_linear = {.name = "linear",
+                                          .settings = "limits linear",
+                                          .system = "transition.z",
+                                          .whole = whole,
+                                          .move = move,
+                                          .emission = emission,
+                                          .exact = exact,
+                                          .online_size = online_size,
+                                          .online_begin = online_begin,
+                                          .online_step = online_step,
+                                          .online_ahead = online_ahead,
+                                          .exact_system = dv_linear_get};

@@ -39,33 +39,27 @@ const dvbf_model_class *dv_model_class_of(const dv_train_settings *s) {
   return shipped[s->model];
 }
 
-/* Name of the first shipped model that `can`; one exists for each question asked here. */
-static const char *model_that(bool (*can)(const dvbf_model_class *type)) {
-  for (size_t i = 0; i < sizeof shipped / sizeof shipped[0]; i++)
-    if (can(shipped[i])) return shipped[i]->name;
-  return "";
-}
+typedef enum ability { TIMELESS, FILTERS, TAKES_TRANSITION, READS_FRAME } ability;
 
-static bool is_timeless(const dvbf_model_class *type) {
-  return type->timeless;
-}
-
-static bool filters(const dvbf_model_class *type) {
-  return type->step || type->online_step;
-}
-
-static bool takes_transition(const dvbf_model_class *type) {
-  return type->takes_transition;
+/* The first shipped model that has the ability; one exists for each. */
+static const dvbf_model_class *model_that(ability what) {
+  for (size_t i = 0; i < sizeof shipped / sizeof shipped[0]; i++) {
+    const dvbf_model_class *type = shipped[i];
+    const bool can[] = {[TIMELESS] = type->timeless,
+                        [FILTERS] = type->step || type->online_step,
+                        [TAKES_TRANSITION] = type->takes_transition,
+                        [READS_FRAME] = type->reads_frame};
+    if (can[what]) return type;
+  }
+  return shipped[0];
 }
 
 const dvbf_model_class *dv_model_reading(void) {
-  size_t i = 0;
-  while (!shipped[i]->reads_frame) i++;
-  return shipped[i];
+  return model_that(READS_FRAME);
 }
 
 const char *dv_model_timeless(void) {
-  return model_that(is_timeless);
+  return model_that(TIMELESS)->name;
 }
 
 dv_own dv_model_own(const dvbf_model *m) {
@@ -119,7 +113,7 @@ dvbf_status dv_model_needs_filter(const dvbf_model *m, const char *instead, dvbf
   if (dv_model_can_filter(m)) return DVBF_OK;
   return dv_fail(error, DVBF_ARGUMENT, "a %s cannot filter: %s; model = %s can%s", m->type->name,
                  m->type->no_filter ? m->type->no_filter : "it has no recorder for a step",
-                 model_that(filters), instead);
+                 model_that(FILTERS)->name, instead);
 }
 
 dvbf_status dv_model_needs_weights(const dvbf_model *m, dvbf_error *error) {
@@ -147,7 +141,7 @@ static dvbf_status choose_transition(dvbf_model *m, const dv_own *own, dvbf_erro
   if (given && !m->type->takes_transition)
     return dv_fail(error, DVBF_ARGUMENT,
                    "a %s takes no transition of one's own, such as \"%.40s\"; model = %s does", m->type->name,
-                   given->name, model_that(takes_transition));
+                   given->name, model_that(TAKES_TRANSITION)->name);
   m->transition = given ? given : m->type->takes_transition ? dv_transition_of(m->settings) : NULL;
   return DVBF_OK;
 }
@@ -347,17 +341,14 @@ bool dvbf_model_parameter(const dvbf_model *m, size_t index, dvbf_parameter_info
 
 dvbf_status dvbf_model_weights(const dvbf_model *m, const char *name, float *out, size_t size,
                                dvbf_error *error) {
-  for (size_t i = 0; i < m->parameters.count; i++) {
-    const dv_parameter *p = &m->parameters.list[i];
-    size_t count = (size_t)p->rows * (size_t)p->cols;
-    if (strcmp(p->name, name) != 0) continue;
-    if (size != count)
-      return dv_fail(error, DVBF_ARGUMENT, "the parameter %s has %d x %d values; there is room for %zu", name,
-                     p->rows, p->cols, size);
-    for (size_t k = 0; k < count; k++) out[k] = (float)m->parameters.values[p->offset + k];
-    return DVBF_OK;
-  }
-  return dv_fail(error, DVBF_ARGUMENT, "the model has no parameter named %.60s", name);
+  const dv_parameter *p = dv_model_find(m, name);
+  if (!p) return dv_fail(error, DVBF_ARGUMENT, "the model has no parameter named %.60s", name);
+  size_t count = (size_t)p->rows * (size_t)p->cols;
+  if (size != count)
+    return dv_fail(error, DVBF_ARGUMENT, "the parameter %s has %d x %d values; there is room for %zu", name,
+                   p->rows, p->cols, size);
+  for (size_t k = 0; k < count; k++) out[k] = (float)m->parameters.values[p->offset + k];
+  return DVBF_OK;
 }
 
 const dvbf_model *dvbf_model_member(const dvbf_model *m, size_t index) {
@@ -396,15 +387,9 @@ void dv_model_unscale(const dvbf_model *m, const dvbf_real *output, float *x) {
                    (double)m->x.shift[i]);
 }
 
-double dv_model_log_jacobian(const dvbf_model *m) {
-  double sum = 0;
-  for (int i = 0; i < m->n_x; i++) sum += dv_log((double)m->x.scale[i]);
-  return sum;
-}
-
 double dv_model_log_jacobian_of(const dvbf_model *m, const uint64_t *seen) {
   double sum = 0;
-  for (int i = 0; i < m->n_x; i++) sum += (double)seen[i] * dv_log((double)m->x.scale[i]);
+  for (int i = 0; i < m->n_x; i++) sum += (seen ? (double)seen[i] : 1) * dv_log((double)m->x.scale[i]);
   return sum;
 }
 
@@ -418,10 +403,7 @@ bool dv_model_systems(const dvbf_model *m, dv_systems *out) {
 }
 
 dvbf_real *dv_model_systems_at(const dvbf_model *m) {
-  const char *name = m->type->system ? m->type->system : "universal.mean";
-  for (size_t i = 0; i < m->parameters.count; i++)
-    if (!strcmp(m->parameters.list[i].name, name)) return m->parameters.values + m->parameters.list[i].offset;
-  return NULL;
+  return dv_model_values(m, m->type->system ? m->type->system : "universal.mean");
 }
 
 /* ---- Fingerprint ---- */
@@ -459,7 +441,7 @@ double dv_universal_kl(const dvbf_model *m) {
   const dvbf_real *log_sigma = dv_model_values(m, "universal.log_sigma");
   if (!mean || !log_sigma || !prior) return 0;
   double kl = 0, precision = dv_exp(-2 * (double)prior[1]);
-  for (int k = 0; k < dv_parameters_find(&m->parameters, "universal.mean")->cols; k++) {
+  for (int k = 0; k < dv_model_find(m, "universal.mean")->cols; k++) {
     double sigma = dv_exp((double)log_sigma[k]), apart = (double)(mean[k] - prior[0]);
     kl += (double)(prior[1] - log_sigma[k]) + 0.5 * precision * (sigma * sigma + apart * apart) - 0.5;
   }

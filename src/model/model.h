@@ -42,10 +42,10 @@ static inline bool dv_model_portable(const dvbf_model *m) {
 }
 
 enum { DV_MOST_MEMBERS = 64 }; /* of a committee, the best one included */
-/* Members of the committee; number 0 is the model itself. */
-/* A checksum of the numbers of the model and its members (model.c). */
+/* A checksum of the numbers of the model and its members. */
 uint64_t dv_model_fingerprint(const dvbf_model *model);
 
+/* Members of the committee; number 0 is the model itself. */
 static inline int dv_model_members(const dvbf_model *m) {
   return 1 + m->n_others;
 }
@@ -88,9 +88,12 @@ static inline dvbf_status dv_model_give(dvbf_model **out, dvbf_model *m, dvbf_st
   return status;
 }
 
-/* The values of a parameter; NULL: there is none of the name. */
+/* A parameter, and its values; NULL: there is none of the name. */
+static inline const dv_parameter *dv_model_find(const dvbf_model *m, const char *name) {
+  return dv_parameters_find(&m->parameters, name);
+}
 static inline dvbf_real *dv_model_values(const dvbf_model *m, const char *name) {
-  const dv_parameter *p = dv_parameters_find(&m->parameters, name);
+  const dv_parameter *p = dv_model_find(m, name);
   return p ? m->parameters.values + p->offset : NULL;
 }
 
@@ -165,10 +168,12 @@ dv_conditions dv_model_conditions(const dvbf_model *model, uint64_t seed);
 
 /* Back to the units of the data: the mean x [n_x] of one frame from the emission's output. */
 void dv_model_unscale(const dvbf_model *model, const dvbf_real *output, float *x);
-/* The scaling term of ln p(x) of a whole frame: sum of ln scale. */
-double dv_model_log_jacobian(const dvbf_model *model);
-/* The same for frames of which seen[i] values are there: sum of seen_i ln scale_i. */
+/* The scaling term of ln p(x) of frames of which seen[i] values are there, sum of seen_i ln scale_i; NULL: of
+ * one whole frame. */
 double dv_model_log_jacobian_of(const dvbf_model *model, const uint64_t *seen /* [n_x] */);
+static inline double dv_model_log_jacobian(const dvbf_model *model) {
+  return dv_model_log_jacobian_of(model, NULL);
+}
 
 /* ---- Parts, each recording its equations ---- */
 
@@ -269,9 +274,6 @@ void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *hi
 /* Widens low .. high [n] to hold z; they begin as infinity and -infinity. */
 void dv_model_widen_range(dvbf_real *low, dvbf_real *high, const dvbf_real *z, int n);
 
-/* The parameter of that name; NULL: there is none. */
-const dv_parameter *dv_model_find(const dvbf_model *m, const char *name);
-
 /* Ranges of the vector of parameters, in rising order. */
 typedef struct dv_span {
   size_t first, count;
@@ -285,10 +287,9 @@ void dv_part_clear(dv_part *part);
 
 /* The linear gain of a filter (filter_gain.c). Refuses a model without one. */
 dvbf_status dv_filter_gain_check(const dvbf_model *m, dvbf_error *error);
-/* Its parameters and the spread of x; and, once it is there, those of the spread of q(w) and of x. Free runs
+/* Its parameters and the spread of x or, once it is there, those of the spread of q(w) and of x. Free runs
  * without noise depend on none of them. */
-dvbf_status dv_filter_gain_part(dv_part *out, const dvbf_model *m, dvbf_error *error);
-dvbf_status dv_spread_part(dv_part *out, const dvbf_model *m, dvbf_error *error);
+dvbf_status dv_filter_gain_part(dv_part *out, const dvbf_model *m, bool spread, dvbf_error *error);
 /* Before the training of a gain: keeps the gain of a linear start, as training left it, or starts with
  * none. */
 void dv_filter_gain_begin(dvbf_model *m);

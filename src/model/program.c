@@ -37,10 +37,10 @@ static void keep_all(dvbf_graph *g, const dvbf_value *values, int count) {
 /* What the densities of w and x are made from. */
 static void keep_densities(const dvbf_program *p) {
   const dvbf_drawn *drawn[] = {&p->first, &p->later};
-  for (int i = 0; i < 2; i++) {
-    const dvbf_drawn *d = drawn[i];
-    keep_all(p->graph, (dvbf_value[]){d->value, d->head, d->noise, d->use, d->prior}, 5);
-  }
+  for (int i = 0; i < 2; i++)
+    keep_all(p->graph,
+             (dvbf_value[]){drawn[i]->value, drawn[i]->head, drawn[i]->noise, drawn[i]->use, drawn[i]->prior},
+             5);
   keep_all(p->graph, p->shape, 2);
 }
 
@@ -88,22 +88,97 @@ dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, i
   return part;
 }
 
-/* `use` of the steps into these frames, of which the first of all has none. */
-static dvbf_value use_of(const dvbf_program *p, int first, int steps) {
-  if (p->later.use.buffer < 0) return p->later.use;
-  return first ? dvbf_steps(p->later.use, first - 1, steps) : dvbf_steps(p->later.use, 0, steps - 1);
-}
-
 void dv_record_ln_p(const dvbf_program *p, const dvbf_model *m, int first, int steps, dvbf_value z, int term,
                     int scalar) {
   dvbf_graph *g = p->graph;
   for (dv_blocks s = dv_blocks_of(g, m, steps); dv_next_block(g, &s);) {
     dvbf_program part = dv_part_of(p, first + s.first, s.steps);
     part.z = dvbf_steps(z, s.first, s.steps);
-    part.later.use = use_of(p, first + s.first, s.steps);
+    /* Of the steps into these frames: the first of all has none. */
+    int at = first + s.first;
+    part.later.use = dvbf_steps(p->later.use, at ? at - 1 : 0, at ? s.steps : s.steps - 1);
     record_emission(&part, m);
     dvbf_sum(g, term, part.ln_p, p->weight, scalar);
   }
+}
+
+/* ---- Bounds ---- */
+
+/* One of whole paths, and one of a particle filter (Maddison et al. 2017, Le et al. 2018, Naesseth et al.
+ * 2018),
+ *
+ *   sum_t ln 1/K sum_k p(x_t | z_t^k) p(w_t^k) / q(w_t^k),
+ *
+ * in which every step begins at rows resampled by their weights. The latter is recorded as start and steps of
+ * the model, as a filter runs them. */
+
+static dvbf_value record_ratio(const dvbf_program *p, const dvbf_drawn *drawn) {
+  if (drawn->value.buffer < 0) return DVBF_NONE;
+  dvbf_value out = dvbf_slab(p->graph, drawn->value.steps, 1);
+  dv_record_ln_ratio(p->graph, out, drawn, DV_LOG_SIGMA_MIN, DV_LOG_SIGMA_MAX);
+  return out;
+}
+
+static void record_paths(dvbf_program *p, const dvbf_model *m, int samples) {
+  dvbf_graph *g = p->graph;
+  int term = dvbf_term(g, DVBF_IMPORTANCE, -1);
+  if (dv_blocks_of(g, m, p->steps).count > 1)
+    dvbf_refuse(g, "importance-samples takes sequences whole: window must be below 512");
+  dvbf_value first = record_ratio(p, &p->first), later = record_ratio(p, &p->later);
+  dv_record_importance(g, term, samples, p->ln_p, first, later, p->weight);
+}
+
+static bool can_resample(dvbf_program *p, const dvbf_model *m) {
+  const dv_train_settings *s = m->settings;
+  if (!m->type->start || !m->type->step || m->type->no_weights)
+    dvbf_refuse(p->graph, "resample = on needs a model that can filter, which %s cannot: leave it off",
+                m->type->name);
+  else if (m->type->rows_share && m->type->rows_share(m->type, m->settings_object))
+    dvbf_refuse(p->graph, "resample = on takes universal = point, and not a distribution");
+  else if (s->recognition == DV_SMOOTHING)
+    dvbf_refuse(p->graph,
+                "resample = on takes recognition = filtering: a particle filter sees no later frames");
+  else
+    return true;
+  return false;
+}
+
+/* Adds the term of the weights of rows at step t of the part, and returns the weights. */
+static dvbf_value weigh(const dvbf_program *part, const dvbf_model *m, const dvbf_drawn *drawn, int t,
+                        int samples) {
+  dvbf_graph *g = part->graph;
+  dvbf_program one = dv_record_emission_of(part, m, t, 1, dvbf_steps(part->z, t, 1));
+  dvbf_value none = DVBF_NONE;
+  return dv_record_importance(g, dvbf_term(g, DVBF_IMPORTANCE, -1), samples, one.ln_p,
+                              record_ratio(part, drawn), none, part->weight);
+}
+
+/* The bound of a particle filter, of groups of so many rows. */
+static void record_particles(dvbf_program *p, const dvbf_model *m, int samples) {
+  dvbf_graph *g = p->graph;
+  record_inputs(p, m);
+  keep_all(g, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight}, 5);
+  if (!can_resample(p, m)) return;
+  int asked = dv_model_start_frames(m), frames = asked && asked < p->steps ? asked : p->steps;
+  dvbf_program part = dv_part_of(p, 0, frames);
+  part.mean_v = true;
+  part.observe = frames;
+  part.z = dvbf_slab(g, 1, m->n_z);
+  m->type->start(m->type, &part, m);
+  dvbf_value z = part.z, s = weigh(&part, m, &part.first, 0, samples);
+  int streams = g->noise_numbers;
+  for (int t = 0; t + 1 < p->steps; t++) {
+    part = dv_part_of(p, t, 2);
+    part.mean_v = true;
+    part.observe = 2;
+    part.z = dvbf_slab(g, 2, m->n_z);
+    g->noise_numbers = streams, g->noise_step = t;
+    dv_record_resample(g, dvbf_steps(part.z, 0, 1), z, s, samples);
+    m->type->step(m->type, &part, m);
+    z = dvbf_steps(part.z, 1, 1);
+    s = weigh(&part, m, &part.later, 1, samples);
+  }
+  dvbf_scalar(g, DVBF_FILTER_WAIT, dv_model_recognises_from(m) - 1);
 }
 
 /* ln p(x_{t+1} | f(z_t, u_t, w = 0)), summed over steps into frames that the initial network has not seen. */
@@ -125,7 +200,7 @@ static void record_bound(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   if (dv_graph_training(g) && dv_program_samples(m) > 1) {
     record_emission(p, m);
-    dv_record_paths(p, m, dv_program_samples(m));
+    record_paths(p, m, dv_program_samples(m));
     return;
   }
   if (dv_graph_training(g) && m->settings->resample)
@@ -154,13 +229,6 @@ static void record_whole(dvbf_program *p, const dvbf_model *m, bool one_step) {
   keep_all(g, inputs, 8);
   if (!dv_graph_training(g)) keep_all(g, results, 5);
   if (!dv_graph_training(g)) keep_densities(p);
-}
-
-/* The bound of a particle filter, of groups of so many rows. */
-static void record_particles(dvbf_program *p, const dvbf_model *m, int samples) {
-  record_inputs(p, m);
-  dv_record_particles(p, m, samples);
-  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight}, 5);
 }
 
 bool dv_program_resamples(const dvbf_model *m) {
@@ -327,94 +395,15 @@ bool dv_next_block(dvbf_graph *g, dv_blocks *b) {
   return true;
 }
 
-/* Some steps of a value, if there is any. */
-static dvbf_value some(dvbf_value value, int first, int steps) {
-  return value.buffer < 0 ? value : dvbf_steps(value, first, steps);
-}
-
 dvbf_program dv_part_of(const dvbf_program *p, int first, int steps) {
   dvbf_program part = *p;
   part.steps = steps;
   dvbf_value *inputs[] = {&part.x, &part.u, &part.mask, &part.seen, &part.sight, &part.z, &part.kl};
   dvbf_value *moves[] = {&part.later.value, &part.later.head, &part.later.noise,
                          &part.later.use,   &part.predicted,  &part.innovation};
-  for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) *inputs[i] = some(*inputs[i], first, steps);
-  for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) *moves[i] = some(*moves[i], first, steps - 1);
+  for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+    *inputs[i] = dvbf_steps(*inputs[i], first, steps);
+  for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
+    *moves[i] = dvbf_steps(*moves[i], first, steps - 1);
   return part;
-}
-
-/* ---- Bounds of several samples ---- */
-
-/* One of whole paths, and one of a particle filter (Maddison et al. 2017, Le et al. 2018, Naesseth et al.
- * 2018),
- *
- *   sum_t ln 1/K sum_k p(x_t | z_t^k) p(w_t^k) / q(w_t^k),
- *
- * in which every step begins at rows resampled by their weights. The latter is recorded as start and steps of
- * the model, as a filter runs them. */
-
-static dvbf_value record_ratio(const dvbf_program *p, const dvbf_drawn *drawn) {
-  if (drawn->value.buffer < 0) return DVBF_NONE;
-  dvbf_value out = dvbf_slab(p->graph, drawn->value.steps, 1);
-  dv_record_ln_ratio(p->graph, out, drawn, DV_LOG_SIGMA_MIN, DV_LOG_SIGMA_MAX);
-  return out;
-}
-
-void dv_record_paths(dvbf_program *p, const dvbf_model *m, int samples) {
-  dvbf_graph *g = p->graph;
-  int term = dvbf_term(g, DVBF_IMPORTANCE, -1);
-  if (dv_blocks_of(g, m, p->steps).count > 1)
-    dvbf_refuse(g, "importance-samples takes sequences whole: window must be below 512");
-  dvbf_value first = record_ratio(p, &p->first), later = record_ratio(p, &p->later);
-  dv_record_importance(g, term, samples, p->ln_p, first, later, p->weight);
-}
-
-static bool can_resample(dvbf_program *p, const dvbf_model *m) {
-  const dv_train_settings *s = m->settings;
-  if (!m->type->start || !m->type->step || m->type->no_weights)
-    dvbf_refuse(p->graph, "resample = on needs a model that can filter, which %s cannot: leave it off",
-                m->type->name);
-  else if (m->type->rows_share && m->type->rows_share(m->type, m->settings_object))
-    dvbf_refuse(p->graph, "resample = on takes universal = point, and not a distribution");
-  else if (s->recognition == DV_SMOOTHING)
-    dvbf_refuse(p->graph,
-                "resample = on takes recognition = filtering: a particle filter sees no later frames");
-  else
-    return true;
-  return false;
-}
-
-/* Adds the term of the weights of rows at step t of the part, and returns the weights. */
-static dvbf_value weigh(const dvbf_program *part, const dvbf_model *m, const dvbf_drawn *drawn, int t,
-                        int samples) {
-  dvbf_graph *g = part->graph;
-  dvbf_program one = dv_record_emission_of(part, m, t, 1, dvbf_steps(part->z, t, 1));
-  dvbf_value none = DVBF_NONE;
-  return dv_record_importance(g, dvbf_term(g, DVBF_IMPORTANCE, -1), samples, one.ln_p,
-                              record_ratio(part, drawn), none, part->weight);
-}
-
-void dv_record_particles(dvbf_program *p, const dvbf_model *m, int samples) {
-  dvbf_graph *g = p->graph;
-  if (!can_resample(p, m)) return;
-  int asked = dv_model_start_frames(m), frames = asked && asked < p->steps ? asked : p->steps;
-  dvbf_program part = dv_part_of(p, 0, frames);
-  part.mean_v = true;
-  part.observe = frames;
-  part.z = dvbf_slab(g, 1, m->n_z);
-  m->type->start(m->type, &part, m);
-  dvbf_value z = part.z, s = weigh(&part, m, &part.first, 0, samples);
-  int streams = g->noise_numbers;
-  for (int t = 0; t + 1 < p->steps; t++) {
-    part = dv_part_of(p, t, 2);
-    part.mean_v = true;
-    part.observe = 2;
-    part.z = dvbf_slab(g, 2, m->n_z);
-    g->noise_numbers = streams, g->noise_step = t;
-    dv_record_resample(g, dvbf_steps(part.z, 0, 1), z, s, samples);
-    m->type->step(m->type, &part, m);
-    z = dvbf_steps(part.z, 1, 1);
-    s = weigh(&part, m, &part.later, 1, samples);
-  }
-  dvbf_scalar(g, DVBF_FILTER_WAIT, dv_model_recognises_from(m) - 1);
 }

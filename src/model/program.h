@@ -35,10 +35,3 @@ dvbf_program dv_part_of(const dvbf_program *p, int first, int steps);
  * the objective it is multiplied by the scalar of that number; -1: by none. */
 void dv_record_ln_p(const dvbf_program *p, const dvbf_model *m, int first, int steps, dvbf_value z, int term,
                     int scalar);
-
-/* ---- Bounds of several samples ---- */
-
-/* The bound of whole paths, for a program with z and the emission. */
-void dv_record_paths(dvbf_program *p, const dvbf_model *m, int samples);
-/* The bound of a particle filter, for a program with inputs alone. */
-void dv_record_particles(dvbf_program *p, const dvbf_model *m, int samples);

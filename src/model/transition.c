@@ -90,8 +90,7 @@ static void linear_first(const dvbf_transition *self, const dvbf_settings *setti
 }
 
 typedef struct linear_memory {
-  dvbf_layer hidden, alpha;
-  bool has_hidden, has_alpha;
+  dv_stack mixing; /* without layers if there is one system */
   dvbf_mixture mixture;
 } linear_memory;
 
@@ -99,21 +98,19 @@ typedef struct linear_memory {
 static void open_alpha(dvbf_graph *g, const dv_train_settings *s, const dvbf_transition_values *x,
                        linear_memory *m) {
   dvbf_value z = dvbf_steps(x->z, 0, x->steps);
-  dvbf_value u = x->n_u && s->mixing_control ? dvbf_steps(x->u, 0, x->steps) : DVBF_NONE;
+  dvbf_value u = s->mixing_control ? dvbf_steps(x->u, 0, x->steps) : DVBF_NONE;
   dv_dense_in in[4] = {{"z", z, SCALE_MIXING, true}, {"u", u, SCALE_MIXING, false}};
   if (s->mixing_hidden) {
     dvbf_value h = dvbf_slab(g, x->steps, (int)s->mixing_hidden);
-    m->hidden = dv_dense(g, "mixing.hidden", h, dv_hidden_activation(s), (dvbf_first){.scale = 0.5}, in);
-    dvbf_layer_open(g, &m->hidden);
+    dv_stack_add(&m->mixing,
+                 dv_dense(g, "mixing.hidden", h, dv_hidden_activation(s), (dvbf_first){.scale = 0.5}, in));
     in[0] = (dv_dense_in){"h", h, 1 / sqrt((double)s->mixing_hidden), true};
     in[1] = (dv_dense_in){0};
-    m->has_hidden = true;
   }
   dvbf_value alpha = dvbf_slab(g, x->steps, systems_of(s));
-  m->alpha = dv_dense(g, "mixing.alpha", alpha, DVBF_SOFTMAX, (dvbf_first){0}, in);
-  dvbf_layer_open(g, &m->alpha);
+  dv_stack_add(&m->mixing, dv_dense(g, "mixing.alpha", alpha, DVBF_SOFTMAX, (dvbf_first){0}, in));
+  dv_stack_open(g, &m->mixing);
   m->mixture.alpha = alpha;
-  m->has_alpha = true;
 }
 
 static void *linear_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
@@ -122,7 +119,7 @@ static void *linear_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_
   int systems = systems_of(s);
   linear_memory m = {0};
   m.mixture = (dvbf_mixture){.z = dvbf_steps(x->z, 0, x->steps),
-                             .u = x->n_u ? dvbf_steps(x->u, 0, x->steps) : DVBF_NONE,
+                             .u = dvbf_steps(x->u, 0, x->steps),
                              .w = x->w,
                              .alpha = DVBF_NONE,
                              .v = x->v,
@@ -140,8 +137,7 @@ static void linear_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_t
                         void *memory, int t) {
   const linear_memory *m = memory;
   if (!m) return;
-  if (m->has_hidden) dvbf_layer_step(g, &m->hidden, t);
-  if (m->has_alpha) dvbf_layer_step(g, &m->alpha, t);
+  dv_stack_step(g, &m->mixing, t);
   dvbf_mixture_step(g, &m->mixture, t);
 }
 

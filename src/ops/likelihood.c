@@ -26,12 +26,6 @@ static void apply_mask(dvbf_real *out, const dvbf_real *mask, int rows) {
 
 /* ---- Partly observed rows ---- */
 
-/* Entry i of row r, from one number for all, one for each column, or one for each entry. */
-static size_t entry_at(dvbf_value from, int n, int r, int i) {
-  if (dv_rows(from) > 1) return (size_t)r * (size_t)n + (size_t)i;
-  return from.cols > 1 ? (size_t)i : 0;
-}
-
 static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
   int n = op->in[0].cols;
   const dvbf_real *x = dv_at(run, op->in[0]), *mean = dv_at(run, op->in[1]);
@@ -41,7 +35,7 @@ static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
       if (!(seen[i] > 0)) continue;
-      double ls = fmax((double)log_sigma[entry_at(op->in[2], n, r, i)], floor_of(op, run));
+      double ls = fmax((double)log_sigma[dv_entry_at(op->in[2], n, r, i)], floor_of(op, run));
       double e = (double)(x[i] - mean[i]) * dv_exp(-ls);
       sum -= 0.5 * e * e + ls + 0.918938533204672741780;
     }
@@ -59,7 +53,7 @@ static void gaussian_part_backward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < dv_rows(op->in[0]); r++, x += n, mean += n, seen += n, d_mean += n)
     for (int i = 0; i < n; i++) {
       if (!(seen[i] > 0)) continue;
-      size_t at = entry_at(op->in[2], n, r, i);
+      size_t at = dv_entry_at(op->in[2], n, r, i);
       double inverse = dv_exp(-fmax((double)log_sigma[at], floor)), e = (double)(x[i] - mean[i]) * inverse;
       d_mean[i] += (dvbf_real)((double)g[r] * e * inverse);
       if (d_log_sigma && (double)log_sigma[at] > floor)
@@ -155,7 +149,7 @@ static void free_sigma_forward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < out.steps * out.rows; r++, to += out.cols) {
     dvbf_value source = op->in[is_free(run, op, r) ? 1 : 0];
     const dvbf_real *from = dv_at(run, source);
-    for (int i = 0; i < out.cols; i++) to[i] = from[entry_at(source, out.cols, r, i)];
+    for (int i = 0; i < out.cols; i++) to[i] = from[dv_entry_at(source, out.cols, r, i)];
   }
 }
 
@@ -165,7 +159,7 @@ static void free_sigma_backward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < out.steps * out.rows; r++, g += out.cols) {
     dvbf_value source = op->in[is_free(run, op, r) ? 1 : 0];
     dvbf_real *to = dvbf_gradient_at(run, source);
-    for (int i = 0; i < out.cols; i++) to[entry_at(source, out.cols, r, i)] += g[i];
+    for (int i = 0; i < out.cols; i++) to[dv_entry_at(source, out.cols, r, i)] += g[i];
   }
 }
 

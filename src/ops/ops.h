@@ -37,6 +37,11 @@ static inline bool dv_is_partial(dvbf_value x, dvbf_value mask) {
   return mask.cols == x.cols && x.cols > 1;
 }
 
+/* Entry i of row r of [rows][n], from one number for all, one for each column, or one for each entry. */
+static inline size_t dv_entry_at(dvbf_value from, size_t n, size_t r, size_t i) {
+  return dv_rows(from) > 1 ? r * n + i : from.cols > 1 ? i : 0;
+}
+
 /* ---- Contraction (linear_mixture.c) ---- */
 
 /* M linear systems A_i, stored as [n][n][M], whose S_i, which is A_i or, in residual form, I + A_i, is to

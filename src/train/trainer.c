@@ -581,8 +581,7 @@ static dvbf_status prepare_filtering(trainer *t) {
   dv_updater_free(t->updater);
   t->updater = NULL;
   dv_part_clear(&t->part);
-  dvbf_status status =
-      gain ? dv_filter_gain_part(&t->part, t->model, t->error) : dv_spread_part(&t->part, t->model, t->error);
+  dvbf_status status = dv_filter_gain_part(&t->part, t->model, !gain, t->error);
   if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, gain, t->error);
   if (!status) dv_updater_train_only(t->updater, &t->part);
   return status;
