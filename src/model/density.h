@@ -23,7 +23,7 @@ typedef struct dv_density {
   /* Activation of the emission's output; NULL: linear. */
   dvbf_activation (*activation)(const dv_train_settings *s);
   /* The mean of one value of x, as the model sees it, from its output (NULL: the output itself); and the
-   * output with this mean, from which the emission's bias starts. */
+   * output with this mean (NULL: the mean itself), from which the emission's bias starts. */
   double (*mean)(double output);
   double (*first_output)(const dv_train_settings *s, double mean);
   /* Takes further first values from the data; NULL: there are none. */
@@ -37,7 +37,8 @@ typedef struct dv_density {
   void (*draw)(const dv_density_frame *frame, float *x);
   /* Whether x may be shifted and scaled by x-scaling. */
   bool (*scales)(const dv_train_settings *s);
-  /* Why it suits the data better than the default, in a few words; NULL if it does not. */
+  /* Why it suits the data better than the default, in a few words, or NULL if it does not; NULL: it is the
+   * default. */
   const char *(*suits)(const dvbf_sequences *train, const dv_statistics *x);
   /* A setting of its own that follows from the data, and the text of its value; NULL: none. */
   const char *setting;

@@ -52,11 +52,6 @@ static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvb
   return dv_density_emit_square(code, m, p->shape[0]);
 }
 
-/* It is the default, and needs no reason. */
-static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
-  return NULL;
-}
-
 const dv_density dv_gaussian = {.record = record,
                                 .activation = activation,
                                 .first_output = first_output,
@@ -64,6 +59,5 @@ const dv_density dv_gaussian = {.record = record,
                                 .add_variance = add_variance,
                                 .draw = draw,
                                 .scales = scales,
-                                .suits = suits,
                                 .sigma = true,
                                 .normal = true};

@@ -164,10 +164,6 @@ static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvb
   return dv_times(code, dv_density_emit_square(code, m, p->shape[0]), ratio);
 }
 
-static double first_output(const dv_train_settings *s, double x) {
-  return x;
-}
-
 static bool scales(const dv_train_settings *s) {
   return true;
 }
@@ -183,7 +179,6 @@ static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
 }
 
 const dv_density dv_student_t = {.record = record,
-                                 .first_output = first_output,
                                  .emit_variance = emit_variance,
                                  .add_variance = add_variance,
                                  .draw = draw,

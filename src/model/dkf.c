@@ -44,9 +44,7 @@ static void add_residual(dvbf_graph *g, dvbf_layer *output, dvbf_value z) {
   }
   for (size_t i = 0; i < n; i++) identity[i * 2 * n + i] = 1;
   dvbf_first first = {.frozen = true, .values = identity};
-  output->in[output->n_in].x = z;
-  output->in[output->n_in].w = dvbf_parameter(g, "transition.output.residual", z.cols, 2 * z.cols, first);
-  output->in[output->n_in++].sequential = true;
+  dv_layer_see(output, z, dvbf_parameter(g, "transition.output.residual", z.cols, 2 * z.cols, first), true);
   dv_free(identity);
 }
 

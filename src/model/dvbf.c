@@ -86,9 +86,8 @@ static void read_plane(dvbf_program *p, dvbf_layer *l) {
   dvbf_value x = l->in[0].x, inside = dvbf_slab_shared(g, x.steps, p->rank);
   p->plane_in = dvbf_slab_shared_constant(g, 1, x.cols * p->rank);
   p->plane_out = dvbf_slab_shared_constant(g, 1, p->rank * l->out.cols);
-  dvbf_layer coordinates = {.out = inside, .bias = DVBF_NONE, .activation = DVBF_LINEAR, .n_in = 1};
-  coordinates.in[0].x = x;
-  coordinates.in[0].w = dvbf_matrix(p->plane_in, 0, x.cols, p->rank);
+  dvbf_layer coordinates = {.out = inside, .bias = DVBF_NONE, .activation = DVBF_LINEAR};
+  dv_layer_see(&coordinates, x, dvbf_matrix(p->plane_in, 0, x.cols, p->rank), false);
   dvbf_layer_whole(g, &coordinates);
   l->in[0].x = inside;
   l->in[0].w = dvbf_matrix(p->plane_out, 0, p->rank, l->out.cols);
@@ -96,18 +95,18 @@ static void read_plane(dvbf_program *p, dvbf_layer *l) {
   dvbf_keep(g, p->plane_out);
 }
 
-/* Recognition q(w_t | z_t, x_{t+1}, u_t) and its input from x_{t+1}. */
+/* Recognition q(w_t | z_t, x_{t+1}, u_t), and what it expects x_{t+1} to be. */
 typedef struct recognition {
-  bool innovates; /* it sees the innovation, and not the frame */
-  bool foresees;  /* it sees what the transition predicts */
   dv_expected expected;
   dv_stack network;
 } recognition;
 
+/* It sees the innovation, and not the frame. */
 static bool innovates(const dvbf_model *m) {
   return m->settings->recognition_input == DV_INPUT_INNOVATION;
 }
 
+/* It sees what the transition predicts. */
 static bool foresees(const dvbf_model *m) {
   return m->settings->recognition_input != DV_INPUT_FRAME;
 }
@@ -117,16 +116,17 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
                                     dvbf_value later) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
-  recognition r = {.innovates = innovates(m), .foresees = foresees(m)};
-  if (r.foresees) r.expected = dv_expected_open(p, m, x);
-  if (r.innovates) p->innovation = r.expected.e;
-  dv_image_encoder sight = r.innovates ? (dv_image_encoder){"e", r.expected.e, m->x_spread}
-                                       : dv_image_encoder_of(p, m, 1, x->steps);
-  dv_dense_in sees = {sight.name, sight.value, 1 / sqrt(sight.spread), r.innovates};
+  bool innovation = innovates(m);
+  recognition r = {0};
+  if (foresees(m)) r.expected = dv_expected_open(p, m, x);
+  if (innovation) p->innovation = r.expected.e;
+  dv_image_encoder sight = innovation ? (dv_image_encoder){"e", r.expected.e, m->x_spread}
+                                      : dv_image_encoder_of(p, m, 1, x->steps);
+  dv_dense_in sees = {sight.name, sight.value, 1 / sqrt(sight.spread), innovation};
   dvbf_value z = dvbf_steps(p->z, 0, x->steps);
   dvbf_value u = dvbf_steps(p->u, 0, x->steps);
   /* With linear paths also z and the predicted z, so that w may be the distance of a frame from either. */
-  bool both = r.foresees && !r.innovates;
+  bool both = foresees(m) && !innovation;
   dvbf_value before = both ? dv_linear_path(m, z) : DVBF_NONE,
              after = both ? dv_linear_path(m, r.expected.values.next) : DVBF_NONE;
   /* If nothing of x is seen, q is not used: only gaps within a frame matter. */
@@ -151,7 +151,7 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
 }
 
 static void step_recognition(dvbf_program *p, const dvbf_model *m, const recognition *r, int t) {
-  if (r->foresees) dv_expected_step(p, m, &r->expected, t);
+  if (foresees(m)) dv_expected_step(p, m, &r->expected, t);
   dv_stack_step(p->graph, &r->network, t);
 }
 

@@ -80,8 +80,7 @@ static dvbf_real *gain_of(const dvbf_model *m, const char *name, int k, size_t *
 }
 
 static void set_bias(const dvbf_model *m, double sigma) {
-  const dv_parameter *bias = dv_model_find(m, "recognition.output.bias");
-  dvbf_real *values = m->parameters.values + bias->offset;
+  dvbf_real *values = dv_model_values(m, "recognition.output.bias");
   for (int k = 0; k < m->n_w; k++) values[k] = 0, values[m->n_w + k] = (dvbf_real)dv_log(sigma);
 }
 

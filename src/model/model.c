@@ -188,13 +188,6 @@ static void set_scaling(dv_scaling *s, const double *mean, const double *varianc
   }
 }
 
-/* The emission's first bias gives the mean frame. */
-static void set_first_output(dvbf_model *m, const double *mean) {
-  for (int i = 0; i < m->n_x; i++)
-    m->first_output[i] =
-        m->density->first_output(m->settings, (mean[i] - (double)m->x.shift[i]) * (double)m->x.scale[i]);
-}
-
 static void learn_scaling(dvbf_model *m, const dv_measured *data) {
   const dv_train_settings *s = m->settings;
   const dv_statistics *x = &data->x, *u = &data->u;
@@ -204,7 +197,10 @@ static void learn_scaling(dvbf_model *m, const dv_measured *data) {
               scales && s->x_scaling == DV_SCALING_STANDARDISE);
   for (int i = 0; i < m->n_x; i++) total += x->variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
   m->x_spread = total > 1e-74 ? total : 1; /* first weights, one over its root, must be finite */
-  set_first_output(m, x->mean);
+  for (int i = 0; i < m->n_x; i++) {       /* the emission's first bias gives the mean frame */
+    double mean = (x->mean[i] - (double)m->x.shift[i]) * (double)m->x.scale[i];
+    m->first_output[i] = m->density->first_output ? m->density->first_output(s, mean) : mean;
+  }
   set_scaling(&m->u, u->mean, u->variance, m->n_u, s->u_scaling == DV_U_STANDARDISE,
               s->u_scaling == DV_U_STANDARDISE);
 }

@@ -185,6 +185,12 @@ typedef struct dv_dense_in {
   bool sequential;
 } dv_dense_in;
 
+/* Adds an input to a layer. */
+static inline void dv_layer_see(dvbf_layer *layer, dvbf_value x, dvbf_value w, bool sequential) {
+  layer->in[layer->n_in].x = x;
+  layer->in[layer->n_in].w = w;
+  layer->in[layer->n_in++].sequential = sequential;
+}
 /* Makes the parameters of a layer, LAYER.NAME for each input and LAYER.bias. n_in ends at the first unnamed.
  */
 dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activation activation,
@@ -334,6 +340,8 @@ void dv_universal_mean(const dvbf_model *model, dvbf_real *v, size_t n_v);
 
 /* A draw for the steps from `first` on, with noise, used where the mask says so, and without a prior. */
 dvbf_drawn dv_drawn_of(dvbf_program *p, int first, dvbf_value value, dvbf_value head);
+/* Some of its steps. */
+dvbf_drawn dv_drawn_steps(const dvbf_drawn *all, int first, int steps);
 /* How a draw, or a state with a prior, follows from its heads and noise, with limits of the settings. */
 dvbf_innovation dv_innovation_of(const dvbf_drawn *drawn, dvbf_value kl);
 dvbf_state dv_state_of(const dvbf_drawn *drawn, dvbf_value kl);

@@ -17,9 +17,9 @@ dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activ
   for (int i = 0; i < 4 && in[i].name; i++) {
     if (in[i].x.buffer < 0) continue;
     snprintf(name, sizeof name, "%s.%s", layer, in[i].name);
-    l.in[l.n_in].x = in[i].x;
-    l.in[l.n_in].w = dvbf_parameter(g, name, in[i].x.cols, out.cols, (dvbf_first){.scale = in[i].scale});
-    l.in[l.n_in++].sequential = in[i].sequential;
+    dv_layer_see(&l, in[i].x,
+                 dvbf_parameter(g, name, in[i].x.cols, out.cols, (dvbf_first){.scale = in[i].scale}),
+                 in[i].sequential);
   }
   snprintf(name, sizeof name, "%s.bias", layer);
   l.bias = dvbf_parameter(g, name, 1, out.cols, bias);
@@ -32,6 +32,14 @@ dvbf_drawn dv_drawn_of(dvbf_program *p, int first, dvbf_value value, dvbf_value 
   d.use = dvbf_steps(p->mask, first, value.steps);
   dvbf_noise(p->graph, d.noise, false);
   return d;
+}
+
+dvbf_drawn dv_drawn_steps(const dvbf_drawn *all, int first, int steps) {
+  return (dvbf_drawn){.value = dvbf_steps(all->value, first, steps),
+                      .head = dvbf_steps(all->head, first, steps),
+                      .noise = dvbf_steps(all->noise, first, steps),
+                      .use = dvbf_steps(all->use, first, steps),
+                      .prior = dvbf_steps(all->prior, first, steps)};
 }
 
 dvbf_innovation dv_innovation_of(const dvbf_drawn *drawn, dvbf_value kl) {
@@ -121,6 +129,15 @@ void dv_stack_step(dvbf_graph *g, const dv_stack *stack, int t) {
 
 /* The initial network q(w_1 | x_1 .. x_K) = N(mu_1, sigma_1^2) and the initial transition z_1(w_1). */
 
+/* All frames of a value side by side; none if there is none. */
+static dvbf_value beside(dvbf_graph *g, dvbf_value frames) {
+  if (frames.buffer < 0) return frames;
+  int cols = frames.steps * frames.cols;
+  dvbf_value out = dv_graph_has_gradient(g, frames) ? dvbf_slab(g, 1, cols) : dvbf_slab_constant(g, 1, cols);
+  dvbf_side_by_side(g, out, frames);
+  return out;
+}
+
 /* head = (mu_1, ln sigma_1), affine in f(x_1 W_1 + .. + x_K W_K + b). */
 static void mlp(dvbf_program *p, const dvbf_model *m, int frames, dvbf_value head) {
   dvbf_graph *g = p->graph;
@@ -133,19 +150,9 @@ static void mlp(dvbf_program *p, const dvbf_model *m, int frames, dvbf_value hea
                 width);
     return;
   }
-  bool back = dv_graph_has_gradient(g, sight.value);
-  dvbf_value x = back ? dvbf_slab(g, 1, frames * width) : dvbf_slab_constant(g, 1, frames * width);
-  dvbf_value u = DVBF_NONE;
-  dvbf_side_by_side(g, x, sight.value);
-  if (s->initial_control && m->n_u) {
-    u = dvbf_slab_constant(g, 1, frames * m->n_u);
-    dvbf_side_by_side(g, u, dvbf_steps(p->u, 0, frames));
-  }
-  dvbf_value told = dv_mask_input(p, m), mask = DVBF_NONE;
-  if (told.buffer >= 0) {
-    mask = dvbf_slab_constant(g, 1, frames * told.cols);
-    dvbf_side_by_side(g, mask, dvbf_steps(told, 0, frames));
-  }
+  dvbf_value x = beside(g, sight.value),
+             u = s->initial_control ? beside(g, dvbf_steps(p->u, 0, frames)) : DVBF_NONE,
+             mask = beside(g, dvbf_steps(dv_mask_input(p, m), 0, frames));
   dvbf_layer layer = dv_dense(g, "initial.hidden", hidden, dv_hidden_activation(s), (dvbf_first){0},
                               (dv_dense_in[4]){{sight.name, x, 1 / sqrt(sight.spread * frames), false},
                                                {"u", u, DV_SCALE_RECOGNITION / sqrt(frames), false},

@@ -156,7 +156,6 @@ static dvbf_value weigh(const dvbf_program *part, const dvbf_model *m, const dvb
 /* The bound of a particle filter, of groups of so many rows. */
 static void record_particles(dvbf_program *p, const dvbf_model *m, int samples) {
   dvbf_graph *g = p->graph;
-  record_inputs(p, m);
   keep_all(g, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight}, 5);
   if (!can_resample(p, m)) return;
   int asked = dv_model_start_frames(m), frames = asked && asked < p->steps ? asked : p->steps;
@@ -217,7 +216,6 @@ static void record_bound(dvbf_program *p, const dvbf_model *m) {
 
 static void record_whole(dvbf_program *p, const dvbf_model *m, bool one_step) {
   dvbf_graph *g = p->graph;
-  record_inputs(p, m);
   m->type->whole(m->type, p, m);
   if (one_step)
     record_one_step(p, m);
@@ -244,21 +242,27 @@ dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m) {
   return kind == DV_MASK_STEP ? p->mask : kind == DV_MASK_DIMENSION ? p->seen : DVBF_NONE;
 }
 
-/* A program without values. Recording adds parameters only to an incomplete model, so a complete one is only
- * read. */
+/* A program with inputs alone. Recording adds parameters only to an incomplete model, so a complete one is
+ * only read. */
 static dvbf_status begin(dvbf_program *p, const dvbf_model *m, int steps, int rows, int flags,
                          dvbf_error *error) {
   const dvbf_value none = DVBF_NONE;
   const dvbf_drawn nothing = {none, none, none, none, none};
-  *p = (dvbf_program){
-      .steps = steps, .rows = rows, .gaps = flags & DV_GAPS, .first = nothing, .later = nothing};
+  *p = (dvbf_program){.steps = steps,
+                      .rows = rows,
+                      .gaps = flags & DV_GAPS,
+                      .one_x = flags & DV_ONE_X,
+                      .first = nothing,
+                      .later = nothing};
   dvbf_value *all[] = {&p->x,        &p->u,        &p->mask,    &p->seen,      &p->weight,     &p->z,
                        &p->kl,       &p->v,        &p->noise_v, &p->plane_in,  &p->plane_out,  &p->output,
                        &p->shape[0], &p->shape[1], &p->ln_p,    &p->predicted, &p->innovation, &p->sight};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) *all[i] = none;
   p->graph = dv_graph_new((dv_parameters *)&m->parameters, rows, flags & (DV_BACKWARD | DV_DERIVATIVES));
   if (p->graph && flags & DV_DERIVATIVES) p->graph->fixed = true;
-  return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
+  if (!p->graph) return dv_fail_memory(error, "recording the model");
+  record_inputs(p, m);
+  return DVBF_OK;
 }
 
 static dvbf_status end(dvbf_program *p, dvbf_error *error) {
@@ -323,10 +327,8 @@ dvbf_status dv_program_record_step(dvbf_program *p, const dvbf_model *m, int row
   dvbf_status status = begin(p, m, 2, rows, flags, error);
   if (status) return status;
   p->given_v = flags & DV_PARTICLES;
-  p->one_x = flags & DV_ONE_X;
   p->rank = rank;
   p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
-  record_inputs(p, m);
   p->observe = 2;
   m->type->step(m->type, p, m);
   return end_part(p, m, flags & DV_PARTICLES ? 1 : -1, error);
@@ -336,7 +338,6 @@ dvbf_status dv_program_record_start(dvbf_program *p, const dvbf_model *m, int ro
                                     dvbf_error *error) {
   dvbf_status status = begin(p, m, frames, rows, flags, error);
   if (status) return status;
-  record_inputs(p, m);
   p->observe = frames;
   m->type->start(m->type, p, m);
   return end_part(p, m, flags & DV_PARTICLES ? 0 : -1, error);
@@ -348,7 +349,6 @@ dvbf_status dv_program_record_move(dvbf_program *p, const dvbf_model *m, int row
   if (status) return status;
   p->mean_v = flags & DV_DERIVATIVES;
   p->given_v = !p->mean_v;
-  record_inputs(p, m);
   if (m->n_u && flags & DV_DERIVATIVES) p->u = dvbf_slab(p->graph, p->steps, m->n_u);
   m->type->move(m->type, p, m);
   dvbf_keep(p->graph, p->later.noise);
@@ -360,7 +360,6 @@ dvbf_status dv_program_record_emission(dvbf_program *p, const dvbf_model *m, int
                                        dvbf_error *error) {
   dvbf_status status = begin(p, m, 1, rows, flags, error);
   if (status) return status;
-  record_inputs(p, m);
   if (m->n_u && flags & DV_DERIVATIVES) p->u = dvbf_slab(p->graph, p->steps, m->n_u);
   record_emission_at(p, m, 0);
   keep_densities(p);

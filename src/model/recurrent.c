@@ -70,9 +70,7 @@ static dvbf_layer variance_layer(dvbf_graph *g, const dvbf_layer *mean, dvbf_val
     }
     squares = dvbf_slab_shared(g, 1, w.rows * w.cols);
     dv_record_square(g, squares, w, 1);
-    l.in[l.n_in].x = variance[i];
-    l.in[l.n_in].w = dvbf_matrix(squares, 0, w.rows, w.cols);
-    l.in[l.n_in++].sequential = mean->in[i].sequential;
+    dv_layer_see(&l, variance[i], dvbf_matrix(squares, 0, w.rows, w.cols), mean->in[i].sequential);
   }
   return l;
 }
@@ -324,13 +322,6 @@ static void feedback_forward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-/* Every mean is smooth, and differences are exact to 1e-9. */
-static dvbf_real slope_of(const dv_density *density, double output) {
-  const double step = 1e-4;
-  if (!density->mean) return 1;
-  return (dvbf_real)((density->mean(output + step) - density->mean(output - step)) / (2 * step));
-}
-
 static void feedback_backward(const dvbf_op *op, dvbf_run *run) {
   const feedback_data *d = op->data;
   dvbf_value out = op->out[0];
@@ -338,7 +329,8 @@ static void feedback_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real *back = dvbf_gradient_at(run, op->in[OUTPUT]);
   for (int r = 0; r < out.rows; r++, output += out.cols, g += out.cols, back += out.cols)
     for (int i = 0; i < out.cols; i++)
-      if (!is_seen(run, op, r, i)) back[i] += slope_of(d->model->density, (double)output[i]) * g[i];
+      if (!is_seen(run, op, r, i))
+        back[i] += dv_mean_slope(d->model->density->mean, (double)output[i]) * g[i];
 }
 
 static const dvbf_op_class feedback_class = {"feedback", feedback_forward, feedback_backward, NULL};

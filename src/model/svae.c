@@ -65,15 +65,6 @@ static linear_system record_system(dvbf_program *p, const dvbf_model *m) {
 
 /* ---- Recorders ---- */
 
-/* Samples of steps first .. first + steps - 1, as views. */
-static dvbf_drawn drawn_at(const dvbf_drawn *all, int first, int steps) {
-  return (dvbf_drawn){.value = dvbf_steps(all->value, first, steps),
-                      .head = dvbf_steps(all->head, first, steps),
-                      .noise = dvbf_steps(all->noise, first, steps),
-                      .use = DVBF_NONE,
-                      .prior = DVBF_NONE};
-}
-
 static dvbf_drawn make_drawn(dvbf_graph *g, int steps, int n, bool noise) {
   dvbf_drawn d = {.value = dvbf_slab_constant(g, steps, n),
                   .head = dvbf_slab_constant(g, steps, 2 * n),
@@ -105,8 +96,8 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
                           .low = DV_LOG_SIGMA_MIN,
                           .high = DV_LOG_SIGMA_MAX};
   dv_record_messages(g, &messages);
-  p->first = drawn_at(&all, 0, 1);
-  if (p->steps > 1) p->later = drawn_at(&all, 1, p->steps - 1);
+  p->first = dv_drawn_steps(&all, 0, 1);
+  if (p->steps > 1) p->later = dv_drawn_steps(&all, 1, p->steps - 1);
 }
 
 /* From z[0] to z[1], with the frame or, without `frame`, by the system alone. */

@@ -183,51 +183,33 @@ static void mlp_first(const dvbf_transition *self, const dvbf_settings *settings
 }
 
 typedef struct mlp_memory {
-  dvbf_layer hidden, output;
+  dv_stack network;
   bool residual;
 } mlp_memory;
-
-/* P and Q, which begin at entry `at` of v. */
-static void open_paths(dvbf_layer *output, const dvbf_transition_values *x, size_t at) {
-  dvbf_value z = dvbf_steps(x->z, 0, x->steps);
-  output->in[2].x = z;
-  output->in[2].w = dvbf_matrix(x->v, at, x->n_z, x->n_z);
-  output->in[2].sequential = true;
-  output->n_in = 3;
-  if (!x->n_u) return;
-  output->in[3].x = dvbf_steps(x->u, 0, x->steps);
-  output->in[3].w = dvbf_matrix(x->v, at + (size_t)x->n_z * (size_t)x->n_z, x->n_u, x->n_z);
-  output->n_in = 4;
-}
 
 static void *mlp_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
                       const dvbf_transition_values *x) {
   const dv_train_settings *s = values_of(settings);
-  int n = (int)s->transition_hidden, n_in = x->n_z + x->n_u;
+  int n = (int)s->transition_hidden, n_z = x->n_z, n_in = n_z + x->n_u;
   mlp_memory m = {.residual = s->residual};
-  dvbf_value h = dvbf_slab(g, x->steps, n);
-  m.hidden = (dvbf_layer){.out = h, .activation = dv_hidden_activation(s), .n_in = 1};
-  m.hidden.bias = dvbf_parameter(g, "transition.hidden.bias", 1, n, (dvbf_first){.scale = 0.5});
-  m.hidden.in[0].x = dvbf_steps(x->z, 0, x->steps);
-  m.hidden.in[0].w = dvbf_matrix(x->v, 0, x->n_z, n);
-  m.hidden.in[0].sequential = true;
-  if (x->n_u) {
-    m.hidden.in[1].x = dvbf_steps(x->u, 0, x->steps);
-    m.hidden.in[1].w = dvbf_matrix(x->v, (size_t)x->n_z * (size_t)n, x->n_u, n);
-    m.hidden.n_in = 2;
-  }
-  dvbf_value next = s->residual ? dvbf_slab(g, x->steps, x->n_z) : x->next;
-  m.output = (dvbf_layer){.out = next, .activation = DVBF_LINEAR, .n_in = 2};
-  m.output.bias = dvbf_parameter(g, "transition.output.bias", 1, x->n_z, (dvbf_first){0});
-  m.output.in[0].x = h;
-  m.output.in[0].w = dvbf_matrix(x->v, (size_t)n_in * (size_t)n, n, x->n_z);
-  size_t at = (size_t)(n_in + x->n_z) * (size_t)n, paths = mlp_paths(s, x->n_z, x->n_u);
-  m.output.in[1].x = x->w;
-  m.output.in[1].w = dvbf_matrix(x->v, at + paths, x->n_w, x->n_z);
-  m.output.in[0].sequential = m.output.in[1].sequential = true;
-  if (paths) open_paths(&m.output, x, at);
-  dvbf_layer_open(g, &m.hidden);
-  dvbf_layer_open(g, &m.output);
+  dvbf_value h = dvbf_slab(g, x->steps, n), z = dvbf_steps(x->z, 0, x->steps),
+             u = dvbf_steps(x->u, 0, x->steps);
+  dvbf_layer hidden = {.out = h, .activation = dv_hidden_activation(s)};
+  hidden.bias = dvbf_parameter(g, "transition.hidden.bias", 1, n, (dvbf_first){.scale = 0.5});
+  dv_layer_see(&hidden, z, dvbf_matrix(x->v, 0, n_z, n), true);
+  if (x->n_u) dv_layer_see(&hidden, u, dvbf_matrix(x->v, (size_t)n_z * (size_t)n, x->n_u, n), false);
+  dvbf_layer output = {.out = s->residual ? dvbf_slab(g, x->steps, n_z) : x->next, .activation = DVBF_LINEAR};
+  output.bias = dvbf_parameter(g, "transition.output.bias", 1, n_z, (dvbf_first){0});
+  /* O, then P and Q, then C */
+  size_t at = (size_t)(n_in + n_z) * (size_t)n, paths = mlp_paths(s, n_z, x->n_u);
+  dv_layer_see(&output, h, dvbf_matrix(x->v, (size_t)n_in * (size_t)n, n, n_z), true);
+  dv_layer_see(&output, x->w, dvbf_matrix(x->v, at + paths, x->n_w, n_z), true);
+  if (paths) dv_layer_see(&output, z, dvbf_matrix(x->v, at, n_z, n_z), true);
+  if (paths && x->n_u)
+    dv_layer_see(&output, u, dvbf_matrix(x->v, at + (size_t)n_z * (size_t)n_z, x->n_u, n_z), false);
+  dv_stack_add(&m.network, hidden);
+  dv_stack_add(&m.network, output);
+  dv_stack_open(g, &m.network);
   return dvbf_remember(g, &m, sizeof m);
 }
 
@@ -235,10 +217,10 @@ static void mlp_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_tran
                      void *memory, int t) {
   const mlp_memory *m = memory;
   if (!m) return;
-  dvbf_layer_step(g, &m->hidden, t);
-  dvbf_layer_step(g, &m->output, t);
+  dv_stack_step(g, &m->network, t);
   if (m->residual)
-    dvbf_add(g, dvbf_steps(x->next, t, 1), dvbf_steps(x->z, t, 1), dvbf_steps(m->output.out, t, 1));
+    dvbf_add(g, dvbf_steps(x->next, t, 1), dvbf_steps(x->z, t, 1),
+             dvbf_steps(dv_stack_top(&m->network), t, 1));
 }
 
 static const dvbf_transition mlp = {"mlp",    NULL, mlp_universal, mlp_first, mlp_open,

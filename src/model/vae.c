@@ -24,13 +24,8 @@ static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int st
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   int later = p->steps - 1;
   dvbf_drawn all = encode(p, m, 0, p->steps, p->observe);
-  dvbf_value *of[] = {&all.value, &all.head, &all.noise, &all.use};
-  dvbf_value *first[] = {&p->first.value, &p->first.head, &p->first.noise, &p->first.use};
-  dvbf_value *rest[] = {&p->later.value, &p->later.head, &p->later.noise, &p->later.use};
-  for (int i = 0; i < 4; i++) {
-    *first[i] = dvbf_steps(*of[i], 0, 1);
-    if (later) *rest[i] = dvbf_steps(*of[i], 1, later);
-  }
+  p->first = dv_drawn_steps(&all, 0, 1);
+  if (later) p->later = dv_drawn_steps(&all, 1, later);
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {

@@ -50,23 +50,6 @@ static int patch_of(const convolution_data *d) {
   return product_of(d->size, d->size, d->large.channels);
 }
 
-/* The line of the large image that line i of the patches of line y sees; negative: none. */
-static int line_seen(const convolution_data *d, int y, int i) {
-  int line = y * d->stride + i - d->padding;
-  return line < d->large.height ? line : -1;
-}
-
-/* The part of a patch's line at place x that lies in the image. */
-typedef struct strip {
-  int from, count; /* pixels of the patch; count = 0: none */
-} strip;
-
-static strip strip_at(const convolution_data *d, int x) {
-  int left = x * d->stride - d->padding, right = left + d->size;
-  int from = left < 0 ? -left : 0, to = right > d->large.width ? d->size - (right - d->large.width) : d->size;
-  return from < to ? (strip){from, to - from} : (strip){0};
-}
-
 /* First place whose patch begins inside of a line, and the first one behind it whose patch ends outside. */
 static void inner_places(const convolution_data *d, int *first, int *last) {
   int room = d->large.width + d->padding - d->size;
@@ -122,13 +105,13 @@ static sights sights_of(const convolution_data *d, dvbf_real *panel, const dvbf_
 
 /* The strip of one place at the edge of the image, copied or added. */
 static void edge_place(const convolution_data *d, const sights *s, int x, bool gathers) {
-  strip part = strip_at(d, x);
-  size_t width = (size_t)d->size * s->channels, count = (size_t)part.count * s->channels;
-  dvbf_real *patch = s->patch + (size_t)x * s->apart, *in_patch = patch + (size_t)part.from * s->channels;
-  dvbf_real *in_image =
-      s->image + (ptrdiff_t)(x * d->stride - d->padding + part.from) * (ptrdiff_t)s->channels;
+  int left = x * d->stride - d->padding, beyond = left + d->size - d->large.width;
+  int from = left < 0 ? -left : 0, to = beyond > 0 ? d->size - beyond : d->size; /* inside of the image */
+  size_t width = (size_t)d->size * s->channels, count = (size_t)(to - from) * s->channels;
+  dvbf_real *patch = s->patch + (size_t)x * s->apart, *in_patch = patch + (size_t)from * s->channels;
+  dvbf_real *in_image = s->image + (ptrdiff_t)(left + from) * (ptrdiff_t)s->channels;
   if (gathers) memset(patch, 0, width * sizeof *patch);
-  if (!part.count) return;
+  if (from >= to) return;
   gathers ? copy_strips(in_patch, s->apart, in_image, s->step, 1, count)
           : add_strips(in_image, s->step, in_patch, s->apart, 1, count);
 }
@@ -153,42 +136,21 @@ static void pass_patches(const convolution_data *d, dvbf_real *panel, const dvbf
                          bool gathers) {
   size_t width = (size_t)d->size * (size_t)d->large.channels;
   for (int i = 0; i < d->size; i++) {
-    int line = line_seen(d, y, i);
-    sights s = sights_of(d, panel, large, line < 0 ? 0 : line, i);
-    for (int x = 0; x < d->small.width && line < 0 && gathers; x++)
+    int line = y * d->stride + i - d->padding;
+    bool inside = line >= 0 && line < d->large.height;
+    sights s = sights_of(d, panel, large, inside ? line : 0, i);
+    for (int x = 0; x < d->small.width && !inside && gathers; x++)
       memset(s.patch + (size_t)x * s.apart, 0, width * sizeof *panel);
-    if (line >= 0) pass_line(d, &s, gathers);
+    if (inside) pass_line(d, &s, gathers);
   }
 }
 
-/* Some lines of places of one or several images. */
-typedef struct piece {
-  int first, lines; /* counted through the images of all steps */
-  int places;
-} piece;
-
-static piece piece_at(const convolution_data *d, int first, int all) {
-  int lines = all - first < d->lines ? all - first : d->lines;
-  return (piece){first, lines, lines * d->small.width};
-}
-
-static void pass_piece(const convolution_data *d, const piece *p, dvbf_real *panel, const dvbf_real *large,
-                       bool gathers) {
+/* The same for some lines of places, counted through the images of all steps. */
+static void pass_lines(const convolution_data *d, int first, int lines, dvbf_real *panel,
+                       const dvbf_real *large, bool gathers) {
   size_t line = (size_t)d->small.width * (size_t)patch_of(d), image = (size_t)pixels_of(d->large);
-  for (int l = 0; l < p->lines; l++) {
-    int at = p->first + l;
-    pass_patches(d, panel + (size_t)l * line, large + (size_t)(at / d->small.height) * image,
-                 at % d->small.height, gathers);
-  }
-}
-
-/* Where the piece begins in the small images. */
-static size_t in_small(const convolution_data *d, const piece *p) {
-  return (size_t)p->first * (size_t)d->small.width * (size_t)d->small.channels;
-}
-
-static int lines_of(const convolution_data *d, dvbf_value x) {
-  return dv_rows(x) * d->small.height;
+  for (int at = first; at < first + lines; at++, panel += line)
+    pass_patches(d, panel, large + (size_t)(at / d->small.height) * image, at % d->small.height, gathers);
 }
 
 /* Fills the output with its bias, of each pixel or each channel, or with 0 if there is none. */
@@ -218,14 +180,14 @@ static void run_patches(const convolution_data *d, const dv_winograd_job *job, d
   memset(zeros, 0, (size_t)patch * sizeof *zeros);
   if (job->to_large) transpose(d, turned, job->w);
   for (int l = 0; l < all; l += d->lines) {
-    piece p = piece_at(d, l, all);
-    size_t at = in_small(d, &p);
-    if (job->large) pass_piece(d, &p, panel, job->large, true);
-    if (job->dw) run->product->tn(job->dw, true, panel, job->small + at, p.places, channels, patch);
-    if (job->to_small) run->product->nn(job->to_small + at, NULL, panel, job->w, p.places, channels, patch);
+    int lines = all - l < d->lines ? all - l : d->lines, places = lines * d->small.width;
+    size_t at = (size_t)l * (size_t)d->small.width * (size_t)channels;
+    if (job->large) pass_lines(d, l, lines, panel, job->large, true);
+    if (job->dw) run->product->tn(job->dw, true, panel, job->small + at, places, channels, patch);
+    if (job->to_small) run->product->nn(job->to_small + at, NULL, panel, job->w, places, channels, patch);
     if (!job->to_large) continue;
-    run->product->nn(panel, zeros, job->small + at, turned, p.places, patch, channels);
-    pass_piece(d, &p, panel, job->to_large, false);
+    run->product->nn(panel, zeros, job->small + at, turned, places, patch, channels);
+    pass_lines(d, l, lines, panel, job->to_large, false);
   }
 }
 
@@ -307,8 +269,9 @@ void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *c) {
                         .transposed = c->transposed,
                         .activation = c->activation};
   if (!fits(g, c, &d)) return;
-  int line = product_of(d.small.width, patch_of(&d), 1), all = lines_of(&d, c->x);
-  if (!line || !product_of(patch_of(&d), c->channels + 1, 1)) {
+  int line = product_of(d.small.width, patch_of(&d), 1), all = dv_rows(c->x) * d.small.height;
+  int weights = product_of(patch_of(&d), c->channels + 1, 1);
+  if (!line || !weights) {
     dvbf_refuse(g, "a convolution of patches of %d numbers at %d places is too large", patch_of(&d),
                 d.small.width);
     return;
@@ -317,7 +280,6 @@ void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *c) {
   d.windows = dv_winograd_of(d.large, d.small, d.padding, dv_rows(c->x));
   d.lines = line > PANEL_REALS ? 1 : PANEL_REALS / line;
   if (d.lines > all) d.lines = all;
-  int weights = product_of(patch_of(&d), c->channels + 1, 1);
   int room = d.by_windows ? dv_winograd_room(&d.windows) : d.lines * line + weights;
   dvbf_value in[N_IN] = {[X] = c->x, [W] = c->w, [BIAS] = c->bias};
   dvbf_value out[N_OUT] = {

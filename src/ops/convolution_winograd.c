@@ -84,16 +84,6 @@ int dv_winograd_weights(const dv_winograd *w) {
 
 /* ---- Pixels of a tile ---- */
 
-typedef struct place {
-  size_t image;
-  int y, x; /* of the window in its image */
-} place;
-
-static place place_at(const dv_winograd *w, size_t window) {
-  size_t each = (size_t)w->down * (size_t)w->across, rest = window % each;
-  return (place){window / each, (int)(rest / (size_t)w->across), (int)(rest % (size_t)w->across)};
-}
-
 /* at[side][side] = the pixels of an image from (y, x) on, `nothing` if these are outside of it. */
 static void point_at(dvbf_real **at, int side, dvbf_image image, dvbf_real *pixels, int y, int x,
                      dvbf_real *nothing) {
@@ -127,12 +117,14 @@ static void transform(const panel *p, const dvbf_real *pixels, direction way) {
   int side = large ? 6 : 2, step = large ? 4 : 2, padding = large ? w->padding : 0;
   size_t each = (size_t)image.height * (size_t)image.width * (size_t)image.channels;
   size_t apart = large ? seen_of(w) : made_of(w), width = (large ? 4 : 1) * (size_t)image.channels;
+  size_t across = (size_t)w->across, windows = (size_t)w->down * across;
   dvbf_real *at[36], *row = large ? p->room.v : p->room.m;
   if (way == SEE || way == SPREAD) memset(p->room.nothing, 0, widest_of(w) * sizeof *row);
   for (int i = 0; i < p->count; i++, row += width) {
-    place q = place_at(w, p->first + (size_t)i);
-    point_at(at, side, image, (dvbf_real *)pixels + q.image * each, step * q.y - padding,
-             step * q.x - padding, p->room.nothing);
+    size_t window = p->first + (size_t)i, in_image = window % windows;
+    int y = (int)(in_image / across), x = (int)(in_image % across);
+    point_at(at, side, image, (dvbf_real *)pixels + window / windows * each, step * y - padding,
+             step * x - padding, p->room.nothing);
     switch (way) {
     case SEE: p->k->see(row, apart, (const dvbf_real *const *)at, image.channels); break;
     case SHOW: p->k->show(at, row, apart, image.channels); break;

@@ -202,8 +202,7 @@ static void residual_forward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-/* Every mean is smooth, and differences are exact to 1e-9. */
-static dvbf_real slope_of(double (*mean)(double), double output) {
+dvbf_real dv_mean_slope(double (*mean)(double), double output) {
   const double step = 1e-4;
   return mean ? (dvbf_real)((mean(output + step) - mean(output - step)) / (2 * step)) : 1;
 }
@@ -217,7 +216,7 @@ static void residual_backward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < e.rows; r++, g += e.cols, output += e.cols, d_output += e.cols) {
     const dvbf_real *mask = row_of(run, op->in[2], r);
     for (int i = 0; i < e.cols; i++)
-      if (is_seen(mask, op->in[2].cols, i)) d_output[i] -= slope_of(d->mean, (double)output[i]) * g[i];
+      if (is_seen(mask, op->in[2].cols, i)) d_output[i] -= dv_mean_slope(d->mean, (double)output[i]) * g[i];
   }
 }
 

@@ -237,3 +237,5 @@ void dv_record_patterns_mean(dvbf_graph *g, dvbf_value out, const dv_patterns *p
 void dv_record_residual(dvbf_graph *g, dvbf_value e, dvbf_value x, dvbf_value output, dvbf_value mask,
                         double (*mean)(double output),
                         dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output));
+/* mean'(output); every mean is smooth, and differences are exact to 1e-9. */
+dvbf_real dv_mean_slope(double (*mean)(double output), double output);

@@ -438,32 +438,26 @@ void dvbf_state_sample(dvbf_graph *g, const dvbf_state *s, int t) {
   if (state_fits(g, s)) dvbf_record(g, &sample_class, 4, in, 1, &z, &data, sizeof data);
 }
 
-/* in: q, p, use; out: kl. */
-static bool uses_q(const dvbf_run *run, const dvbf_op *op, int t, int r) {
+/* in: q, p, use; out: kl. Row r is counted over all steps. */
+static bool uses_q(const dvbf_run *run, const dvbf_op *op, int r) {
   const drawn_data *d = op->data;
-  return t < d->seen && dv_at(run, dvbf_steps(op->in[2], t, 1))[r] > 0;
-}
-
-/* Row r of step t of a head, or of its gradient. */
-static dvbf_real *head_at(const dvbf_run *run, dvbf_value head, int t, int r, bool back) {
-  return (back ? dv_row_gradient : dv_row)(run, dvbf_steps(head, t, 1), r);
+  return r < d->seen * op->out[0].rows && dv_at(run, op->in[2])[r] > 0;
 }
 
 static void state_kl_forward(const dvbf_op *op, dvbf_run *run) {
   const drawn_data *s = op->data;
   int n = op->in[1].cols / 2;
   dvbf_real *kl = dv_at(run, op->out[0]);
-  for (int t = 0; t < op->out[0].steps; t++)
-    for (int r = 0; r < op->out[0].rows; r++, kl++) {
-      *kl = 0;
-      if (!uses_q(run, op, t, r)) continue;
-      const dvbf_real *q = head_at(run, op->in[0], t, r, false), *p = head_at(run, op->in[1], t, r, false);
-      for (int k = 0; k < n; k++) {
-        dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
-        dvbf_real d = (q[k] - p[k]) * (dvbf_real)dv_exp(-lp), ratio = (dvbf_real)dv_exp(2 * (lq - lp));
-        *kl += lp - lq + (dvbf_real)0.5 * (ratio + d * d - 1);
-      }
+  for (int r = 0; r < dv_rows(op->out[0]); r++, kl++) {
+    *kl = 0;
+    if (!uses_q(run, op, r)) continue;
+    const dvbf_real *q = dv_row(run, op->in[0], r), *p = dv_row(run, op->in[1], r);
+    for (int k = 0; k < n; k++) {
+      dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
+      dvbf_real d = (q[k] - p[k]) * (dvbf_real)dv_exp(-lp), ratio = (dvbf_real)dv_exp(2 * (lq - lp));
+      *kl += lp - lq + (dvbf_real)0.5 * (ratio + d * d - 1);
     }
+  }
 }
 
 static void state_kl_backward(const dvbf_op *op, dvbf_run *run) {
@@ -471,22 +465,20 @@ static void state_kl_backward(const dvbf_op *op, dvbf_run *run) {
   int n = op->in[1].cols / 2;
   dvbf_real c = (dvbf_real)run->scalars[s->temperature];
   const dvbf_real *dkl = dvbf_gradient_at(run, op->out[0]);
-  for (int t = 0; t < op->out[0].steps; t++)
-    for (int r = 0; r < op->out[0].rows; r++, dkl++) {
-      if (!uses_q(run, op, t, r)) continue;
-      const dvbf_real *q = head_at(run, op->in[0], t, r, false), *p = head_at(run, op->in[1], t, r, false);
-      dvbf_real *dq = head_at(run, op->in[0], t, r, true), *dp = head_at(run, op->in[1], t, r, true);
-      for (int k = 0; k < n; k++) {
-        dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
-        dvbf_real d = q[k] - p[k], precision = (dvbf_real)dv_exp(-2 * lp);
-        dvbf_real ratio = (dvbf_real)dv_exp(2 * (lq - lp)), by_mean = *dkl * c * d * precision;
-        dq[k] += by_mean;
-        dp[k] -= by_mean;
-        if (q[n + k] >= s->low && q[n + k] <= s->high) dq[n + k] += *dkl * (c * ratio - 1);
-        if (p[n + k] >= s->low && p[n + k] <= s->high)
-          dp[n + k] += *dkl * c * (1 - ratio - d * d * precision);
-      }
+  for (int r = 0; r < dv_rows(op->out[0]); r++, dkl++) {
+    if (!uses_q(run, op, r)) continue;
+    const dvbf_real *q = dv_row(run, op->in[0], r), *p = dv_row(run, op->in[1], r);
+    dvbf_real *dq = dv_row_gradient(run, op->in[0], r), *dp = dv_row_gradient(run, op->in[1], r);
+    for (int k = 0; k < n; k++) {
+      dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
+      dvbf_real d = q[k] - p[k], precision = (dvbf_real)dv_exp(-2 * lp);
+      dvbf_real ratio = (dvbf_real)dv_exp(2 * (lq - lp)), by_mean = *dkl * c * d * precision;
+      dq[k] += by_mean;
+      dp[k] -= by_mean;
+      if (q[n + k] >= s->low && q[n + k] <= s->high) dq[n + k] += *dkl * (c * ratio - 1);
+      if (p[n + k] >= s->low && p[n + k] <= s->high) dp[n + k] += *dkl * c * (1 - ratio - d * d * precision);
     }
+  }
 }
 
 static const dvbf_op_class state_kl_class = {"state-kl", state_kl_forward, state_kl_backward, NULL};

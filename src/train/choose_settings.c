@@ -176,7 +176,7 @@ static void choose_density(chooser *c) {
   const char *name, *why = NULL;
   const dv_density *d;
   for (size_t i = 0; !why && (d = dv_density_at(i, &name)); i++)
-    if (f->notes || !d->notes) why = d->suits(f->train, &f->x);
+    if (d->suits && (f->notes || !d->notes)) why = d->suits(f->train, &f->x);
   if (why && d->on_request) advise(c, name, why);
   if (why && !d->on_request) choose(c, "likelihood", name, why);
   d = dv_density_of(now(c));
