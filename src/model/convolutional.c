@@ -82,11 +82,6 @@ static dvbf_value bias_of(dvbf_graph *g, int i, const char *network, int count, 
   return dvbf_parameter(g, name, 1, count, (dvbf_first){.values = values});
 }
 
-/* A slab like `x`, which all rows of a program may share. */
-static dvbf_value slab_like(dvbf_graph *g, dvbf_value x, bool shared, int cols) {
-  return shared ? dvbf_slab_shared(g, x.steps, cols) : dvbf_slab(g, x.steps, cols);
-}
-
 static dvbf_value record_sight(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   if (!image_fits(g, m)) return p->x;
@@ -99,7 +94,7 @@ static dvbf_value record_sight(dvbf_program *p, const dvbf_model *m) {
     c.bias = bias_of(g, i, "sight", to.channels, NULL);
     c.activation = dv_hidden_activation(m->settings);
     c.x = now;
-    c.out = now = slab_like(g, p->x, p->one_x, pixels_of(to));
+    c.out = now = (p->one_x ? dvbf_slab_shared : dvbf_slab)(g, p->x.steps, pixels_of(to));
     dvbf_convolve(g, &c);
   }
   return now;
@@ -114,13 +109,12 @@ dv_image_encoder dv_image_encoder_of(dvbf_program *p, const dvbf_model *m, int f
 static void recognise_block(dvbf_program *p, const dvbf_model *m, dvbf_value head, int first, bool path) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
-  dvbf_value told = dv_mask_input(p, m), none = DVBF_NONE;
+  dvbf_value none = DVBF_NONE;
   dv_image_encoder sight = dv_image_encoder_of(p, m, first, head.steps);
-  dv_stack hidden =
-      dv_hidden(g, s, "recognition", head.steps, (dvbf_first){0},
-                (dv_dense_in[4]){{sight.name, sight.value, 1 / sqrt(sight.spread), false},
-                                 {"mask", told.buffer < 0 ? none : dvbf_steps(told, first, head.steps),
-                                  DV_SCALE_RECOGNITION, false}});
+  dv_stack hidden = dv_hidden(g, s, "recognition", head.steps, (dvbf_first){0},
+                              (dv_dense_in[4]){{sight.name, sight.value, 1 / sqrt(sight.spread), false},
+                                               {"mask", dvbf_steps(dv_mask_input(p, m), first, head.steps),
+                                                DV_SCALE_RECOGNITION, false}});
   dv_stack_add(&hidden,
                dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
                         (dv_dense_in[4]){{"x", path ? dv_linear_path(m, sight.value) : none, 0, false},

@@ -43,24 +43,19 @@ static dvbf_status check_frame(void *user, size_t sequence, size_t step, const f
       (double)x[column], sequence, step, column, name, m->density->needs);
 }
 
-/* A file was measured before and is not read again if its statistics suffice. */
-static dvbf_status is_accepted(bool *out, const dvbf_model *m, const dvbf_sequences *s, dvbf_error *error) {
-  dv_statistics x;
-  *out = !m->density->refuses;
-  if (*out || !s->source || !m->density->accepts) return DVBF_OK;
-  dvbf_status status = dv_statistics_of_x(&x, s, error);
-  if (status) return status;
-  *out = m->density->accepts(&x);
-  dv_statistics_free(&x);
-  return DVBF_OK;
-}
-
 dvbf_status dv_density_check(const dvbf_model *m, const dvbf_sequences *s, dvbf_error *error) {
-  bool accepted;
-  dvbf_status status = is_accepted(&accepted, m, s, error);
-  if (status || accepted) return status;
-  status = dv_visit_rows(s, NULL, s->n_x, check_frame, (void *)m, error);
-  return status ? status : dv_sequences_intact(s, error);
+  const dv_density *d = m->density;
+  dv_statistics x;
+  dvbf_status status = DVBF_OK;
+  bool accepted = !d->refuses;
+  if (!accepted && s->source && d->accepts) { /* a file was measured before and need not be read again */
+    status = dv_statistics_of_x(&x, s, error);
+    if (status) return status;
+    accepted = d->accepts(&x);
+    dv_statistics_free(&x);
+  }
+  if (!accepted) status = dv_visit_rows(s, NULL, s->n_x, check_frame, (void *)m, error);
+  return status || accepted ? status : dv_sequences_intact(s, error);
 }
 
 static dvbf_activation activation_of(const dvbf_model *m) {

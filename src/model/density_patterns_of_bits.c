@@ -86,21 +86,14 @@ static size_t chosen(const dvbf_real *scores, size_t count, double u) {
   return at;
 }
 
-/* A word behind those of the columns chooses. */
-static double choice_of(const dv_density_frame *f) {
-  uint32_t words[DV_DENSITY_CHUNK];
-  size_t behind = ((size_t)f->model->n_x / DV_DENSITY_CHUNK + 1) * DV_DENSITY_CHUNK;
-  dv_density_words(f, behind, words);
-  return dv_uniform_of(words[0]);
-}
-
 static void draw(const dv_density_frame *f, float *x) {
   size_t n = (size_t)f->model->n_x, count = (size_t)f->model->settings->patterns;
   dvbf_value shape = f->program->shape[0];
   const dvbf_real *own = dvbf_at(f->run, dvbf_steps(shape, f->step, 1)) + (size_t)f->row * (size_t)shape.cols;
   const dvbf_real *v = dvbf_at(f->run, f->program->shape[1]);
-  size_t from = chosen(own + n, count, choice_of(f));
   uint32_t words[DV_DENSITY_CHUNK];
+  dv_density_words(f, (n / DV_DENSITY_CHUNK + 1) * DV_DENSITY_CHUNK, words); /* behind those of the columns */
+  size_t from = chosen(own + n, count, dv_uniform_of(words[0]));
   for (size_t i = 0; i < n; i++) {
     if (i % DV_DENSITY_CHUNK == 0) dv_density_words(f, i, words);
     double logit = from ? DV_PATTERN_GAIN * (double)v[i * count + from - 1] : (double)own[i];

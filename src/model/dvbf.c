@@ -31,14 +31,11 @@ static dvbf_value universal(dvbf_program *p, const dvbf_model *m) {
                  : 0;
   if (!n) return DVBF_NONE;
   double *first = n > 1 << 24 ? NULL : dv_calloc(n, sizeof *first);
-  if (!first) {
-    if (n > 1 << 24)
-      dvbf_refuse(g, "%zu universal parameters are too many; fewer systems or latent dimensions need less",
-                  n);
-    else
-      dv_graph_refuse_memory(g);
-    return DVBF_NONE;
-  }
+  if (n > 1 << 24)
+    dvbf_refuse(g, "%zu universal parameters are too many; fewer systems or latent dimensions need less", n);
+  else if (!first)
+    dv_graph_refuse_memory(g);
+  if (!first) return DVBF_NONE;
   uint64_t seed = m->parameters.seed;
   m->transition->first(m->transition, m->settings_object, m->n_z, m->n_u, m->n_w, first, first_normal, &seed);
   dvbf_value mean = dvbf_parameter(g, "universal.mean", 1, (int)n, (dvbf_first){.values = first});
@@ -246,34 +243,31 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
 
 /* ---- Properties ---- */
 
-static const dv_train_settings *of(const dvbf_settings *settings) {
-  return dv_settings_train(settings, NULL);
-}
-
 static int emits(const dvbf_model_class *self, const dvbf_settings *settings) {
-  int64_t seen = of(settings)->emission_sees, all = of(settings)->latent;
-  return (int)(seen && seen < all ? seen : all);
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
+  return (int)(s->emission_sees && s->emission_sees < s->latent ? s->emission_sees : s->latent);
 }
 
 static int start_frames(const dvbf_model_class *self, const dvbf_settings *settings) {
-  return (int)of(settings)->initial_frames;
+  return (int)dv_settings_train(settings, NULL)->initial_frames;
 }
 
 /* A network on frames has weights for a fixed number of them. */
 static int frames_needed(const dvbf_model_class *self, const dvbf_settings *settings) {
-  bool fixed = of(settings)->initial == DV_INITIAL_MLP && of(settings)->initial_frames;
-  return fixed ? (int)of(settings)->initial_frames : 1;
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
+  return s->initial == DV_INITIAL_MLP && s->initial_frames ? (int)s->initial_frames : 1;
 }
 
 static bool rows_share(const dvbf_model_class *self, const dvbf_settings *settings) {
-  return of(settings)->universal == DV_BAYESIAN;
+  return dv_settings_train(settings, NULL)->universal == DV_BAYESIAN;
 }
 
 /* "All" frames of a network that has weights for each are those of the training data. */
 static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings, size_t steps,
                           dvbf_error *error) {
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
   char text[32];
-  if (of(settings)->initial != DV_INITIAL_MLP || of(settings)->initial_frames) return DVBF_OK;
+  if (s->initial != DV_INITIAL_MLP || s->initial_frames) return DVBF_OK;
   snprintf(text, sizeof text, "%zu", steps);
   return dvbf_settings_set(settings, "initial-frames", text, error);
 }

@@ -174,11 +174,6 @@ static void add_noise(walk *w, const double *mean, const double *factor, int t) 
   }
 }
 
-static void put_z(walk *w, int t) {
-  dvbf_real *z = at(w, w->op->out[Z], t);
-  for (int i = 0; i < w->data->n_z; i++) z[i] = (dvbf_real)w->z[i];
-}
-
 static void walk_row(walk *w, int row) {
   const filter_data *d = w->data;
   int steps = w->op->out[Z].steps;
@@ -203,7 +198,8 @@ static void walk_row(walk *w, int row) {
       dv_factor(w->factor, d->n_z);
       add_noise(w, filters ? k->filtered : k->mean, w->factor, t);
     }
-    put_z(w, t);
+    dvbf_real *z = at(w, w->op->out[Z], t);
+    for (int i = 0; i < d->n_z; i++) z[i] = (dvbf_real)w->z[i];
     if (filters) dv_kalman_move(k, w->u);
     if (!filters) dv_system_move(&w->system, w->z, w->u, w->next);
   }

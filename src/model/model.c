@@ -153,27 +153,23 @@ dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, cons
   dvbf_model *m = dv_calloc(1, sizeof *m);
   if (!m) return dv_fail_memory(error, "making a model");
   dvbf_status status = dvbf_settings_copy(&m->settings_object, settings, error);
-  if (!status) {
-    m->settings = dv_settings_train(m->settings_object, error);
-    m->type = own && own->type ? own->type : dv_model_class_of(s);
-    status = choose_transition(m, own, error);
-    if (!status) status = check_contraction(m, error);
-  }
-  if (status) {
-    dvbf_model_free(m);
-    return status;
-  }
-  m->density = dv_density_of(m->settings);
+  m->type = own && own->type ? own->type : dv_model_class_of(s);
+  m->settings = status ? s : dv_settings_train(m->settings_object, error);
+  if (!status) status = choose_transition(m, own, error);
+  if (!status) status = check_contraction(m, error);
+  m->density = dv_density_of(s);
   m->n_x = n_x;
   m->n_u = n_u;
-  m->n_z = m->type->states ? m->type->states(m->type, m->settings_object) : (int)m->settings->latent;
-  m->n_w = m->type->innovations ? m->type->innovations(m->type, m->settings_object) : 0;
+  m->n_z = m->type->states ? m->type->states(m->type, settings) : (int)s->latent;
+  m->n_w = m->type->innovations ? m->type->innovations(m->type, settings) : 0;
   m->x_spread = 1;
   m->sequences = 1;
   m->first_output = dv_calloc((size_t)n_x, sizeof *m->first_output);
-  if (!m->first_output || !make_scaling(&m->x, n_x) || !make_scaling(&m->u, n_u)) {
+  bool made = m->first_output && make_scaling(&m->x, n_x) && make_scaling(&m->u, n_u);
+  if (!status && !made) status = dv_fail_memory(error, "making a model");
+  if (status) {
     dvbf_model_free(m);
-    return dv_fail_memory(error, "making a model");
+    return status;
   }
   *out = m;
   return DVBF_OK;

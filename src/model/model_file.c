@@ -30,11 +30,6 @@ static const dvbf_model *part_of(const dvbf_model *m, int k) {
   return k > m->n_others ? m->linear : dv_model_member(m, k);
 }
 
-/* Upper limit for a part. */
-static size_t most_tensors(const dvbf_model *m) {
-  return m->parameters.count + 4;
-}
-
 static int list_part(const dvbf_model *m, const char *prefix, dv_tensor *out) {
   int n = 0;
   for (size_t i = 0; i < m->parameters.count; i++) {
@@ -58,7 +53,7 @@ static int list_part(const dvbf_model *m, const char *prefix, dv_tensor *out) {
 /* The tensors of all parts, *n of them; NULL when memory is short. The caller frees. */
 static dv_tensor *list_tensors(const dvbf_model *m, int *n) {
   size_t most = 0;
-  for (int k = 0; k < count_parts(m); k++) most += most_tensors(part_of(m, k));
+  for (int k = 0; k < count_parts(m); k++) most += part_of(m, k)->parameters.count + 4; /* of scaling */
   dv_tensor *out = dv_calloc(most, sizeof *out);
   char prefix[24];
   *n = 0;
@@ -92,16 +87,12 @@ bool dv_meta_set_settings(json_t *meta, const dvbf_settings *settings) {
 static const char TAKES_PART[] = "takes-part";
 static const char *const parts_taken[] = {"predictions", "forecasts"};
 
-static bool set_part_taken(json_t *meta, const dvbf_model *m) {
-  if (!m->no_forecasts && !m->no_predictions) return true;
-  return dv_meta_set(meta, TAKES_PART, "%s", parts_taken[m->no_predictions]);
-}
-
 /* NULL when memory is short. */
 static json_t *metadata_of_part(const dvbf_model *m) {
   json_t *meta = json_object();
-  if (set_part_taken(meta, m) && dv_meta_set_kind(meta, m, FORMAT) &&
-      dv_meta_set(meta, "updates", "%" PRIu64, m->updates) &&
+  bool limited = m->no_forecasts || m->no_predictions;
+  if ((!limited || dv_meta_set(meta, TAKES_PART, "%s", parts_taken[m->no_predictions])) &&
+      dv_meta_set_kind(meta, m, FORMAT) && dv_meta_set(meta, "updates", "%" PRIu64, m->updates) &&
       dv_meta_set(meta, "sequences", "%.0f", m->sequences) &&
       dv_meta_set(meta, "log_sigma_floor", "%.17g", m->log_sigma_floor) &&
       dv_meta_set_settings(meta, m->settings_object))

@@ -38,6 +38,12 @@ typedef struct preset {
   "validate-every = 250\n"                                                                                   \
   "starts = 1\n"
 
+#define OURS_RECURRENT                                                                                       \
+  "latent = 6\n"                                                                                             \
+  "layers = 2\n"                                                                                             \
+  "projection = 1e-4\n"                                                                                      \
+  "starts = 1\n"
+
 /* The preset "pendulum" is empty because the defaults are its values. It is listed so that it has a name. */
 static const preset presets[] = {
     {"pendulum", "ours for the pendulum: the defaults", "", "pendulum", NULL},
@@ -61,19 +67,9 @@ static const preset presets[] = {
      "starts = 1\n",
      "pendulum", NULL},
     {"vrnn-pendulum", "ours for a variational recurrent network on the pendulum",
-     "model = vrnn\n"
-     "latent = 6\n"
-     "layers = 2\n"
-     "projection = 1e-4\n"
-     "starts = 1\n",
-     "pendulum", NULL},
+     "model = vrnn\n" OURS_RECURRENT, "pendulum", NULL},
     {"storn-pendulum", "ours for a stochastic recurrent network on the pendulum",
-     "model = storn\n"
-     "latent = 6\n"
-     "layers = 2\n"
-     "projection = 1e-4\n"
-     "starts = 1\n",
-     "pendulum", NULL},
+     "model = storn\n" OURS_RECURRENT, "pendulum", NULL},
     {"e2c-pendulum", "ours for embed to control on the pendulum",
      "model = e2c\n"
      "transition-weight = 1\n"

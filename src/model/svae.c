@@ -65,13 +65,13 @@ static linear_system record_system(dvbf_program *p, const dvbf_model *m) {
 
 /* ---- Recorders ---- */
 
-static dvbf_drawn make_drawn(dvbf_graph *g, int steps, int n, bool noise) {
-  dvbf_drawn d = {.value = dvbf_slab_constant(g, steps, n),
-                  .head = dvbf_slab_constant(g, steps, 2 * n),
-                  .noise = dvbf_slab_constant(g, steps, n),
-                  .use = DVBF_NONE,
-                  .prior = DVBF_NONE};
-  if (noise) dvbf_noise(g, d.noise, false);
+/* Noise and, with `frames`, what is drawn from it. */
+static dvbf_drawn make_drawn(dvbf_graph *g, int steps, int n, bool frames) {
+  dvbf_drawn d = {.value = DVBF_NONE, .head = DVBF_NONE, .use = DVBF_NONE, .prior = DVBF_NONE};
+  if (frames) d.value = dvbf_slab_constant(g, steps, n);
+  if (frames) d.head = dvbf_slab_constant(g, steps, 2 * n);
+  d.noise = dvbf_slab_constant(g, steps, n);
+  if (frames) dvbf_noise(g, d.noise, false);
   return d;
 }
 
@@ -113,16 +113,13 @@ static void one_step(dvbf_program *p, const dvbf_model *m, bool frame) {
                          .from_z = s.from_z,
                          .factor = s.factor,
                          .noise = drawn.noise,
-                         .w = frame ? drawn.value : DVBF_NONE,
-                         .q = frame ? drawn.head : DVBF_NONE,
+                         .w = drawn.value,
+                         .q = drawn.head,
                          .low = DV_LOG_SIGMA_MIN,
                          .high = DV_LOG_SIGMA_MAX,
                          .particles = p->given_v};
   dv_record_kalman_step(g, &step);
-  if (frame)
-    p->later = drawn;
-  else
-    p->later.noise = drawn.noise;
+  p->later = drawn;
 }
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {

@@ -8,10 +8,6 @@
 
 #define SCALE_MIXING 0.5 /* of first weights of the mixing network and of the mlp transition */
 
-static const dv_train_settings *values_of(const dvbf_settings *settings) {
-  return dv_settings_train(settings, NULL);
-}
-
 /* ---- Locally linear: z' = [z +] sum_i alpha_i (A_i z + B_i u + b_i + C_i w), alpha = softmax(net(z, u))
  * ---- */
 
@@ -20,19 +16,19 @@ static int systems_of(const dv_train_settings *s) {
 }
 
 static int linear_systems(const dvbf_transition *self, const dvbf_settings *settings) {
-  return systems_of(values_of(settings));
+  return systems_of(dv_settings_train(settings, NULL));
 }
 
 static size_t linear_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                                int n_w) {
-  const dv_train_settings *s = values_of(settings);
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
   size_t n_in = (size_t)n_z + (size_t)n_u + (s->affine ? 1 : 0) + (size_t)n_w;
   return n_in * (size_t)n_z * (size_t)systems_of(s);
 }
 
 static size_t linear_gain(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                           int n_w) {
-  return (size_t)n_w * (size_t)n_z * (size_t)systems_of(values_of(settings));
+  return (size_t)n_w * (size_t)n_z * (size_t)systems_of(dv_settings_train(settings, NULL));
 }
 
 /* From a standard normal number to one whose logarithm is uniform between those of `low` and `high`. */
@@ -70,7 +66,7 @@ static double of_mode(mode m, int row, int j, int n_z, double drawn) {
 /* A and B at random (A around the identity, or around modes), b = 0, C a multiple of the identity. */
 static void linear_first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                          int n_w, double *mean, double (*normal)(size_t k, void *random), void *random) {
-  const dv_train_settings *s = values_of(settings);
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
   int systems = systems_of(s), first_w = n_z + n_u + (s->affine ? 1 : 0);
   size_t k = 0, all = (size_t)(first_w + n_w) * (size_t)n_z * (size_t)systems;
   for (int row = 0; row < first_w + n_w; row++)
@@ -115,7 +111,7 @@ static void open_alpha(dvbf_graph *g, const dv_train_settings *s, const dvbf_tra
 
 static void *linear_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
                          const dvbf_transition_values *x) {
-  const dv_train_settings *s = values_of(settings);
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
   int systems = systems_of(s);
   linear_memory m = {0};
   m.mixture = (dvbf_mixture){.z = dvbf_steps(x->z, 0, x->steps),
@@ -156,7 +152,7 @@ static size_t mlp_paths(const dv_train_settings *s, int n_z, int n_u) {
 
 static size_t mlp_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                             int n_w) {
-  const dv_train_settings *s = values_of(settings);
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
   size_t hidden = (size_t)s->transition_hidden;
   return ((size_t)n_z + (size_t)n_u) * hidden + (hidden + (size_t)n_w) * (size_t)n_z + mlp_paths(s, n_z, n_u);
 }
@@ -168,7 +164,7 @@ static size_t mlp_gain(const dvbf_transition *self, const dvbf_settings *setting
 
 static void mlp_first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w,
                       double *mean, double (*normal)(size_t k, void *random), void *random) {
-  const dv_train_settings *s = values_of(settings);
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
   size_t hidden = (size_t)s->transition_hidden, k = 0, inner = ((size_t)n_z + (size_t)n_u) * hidden;
   double out_scale = (s->residual ? s->scale_transition : 1) / sqrt((double)hidden);
   /* A state that is x has values of any size, each about 1 once scaled. */
@@ -189,7 +185,7 @@ typedef struct mlp_memory {
 
 static void *mlp_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
                       const dvbf_transition_values *x) {
-  const dv_train_settings *s = values_of(settings);
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
   int n = (int)s->transition_hidden, n_z = x->n_z, n_in = n_z + x->n_u;
   mlp_memory m = {.residual = s->residual};
   dvbf_value h = dvbf_slab(g, x->steps, n), z = dvbf_steps(x->z, 0, x->steps),

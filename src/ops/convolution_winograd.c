@@ -136,18 +136,16 @@ static void transform(const panel *p, const dvbf_real *pixels, direction way) {
 
 /* ---- Weights ---- */
 
-static void transform_weights(const panel *p, const dvbf_real *weights) {
-  size_t pixel = weights_of(p->w) / 4;
-  for (size_t phase = 0; phase < 4; phase++)
-    p->k->weights(p->room.u + phase * pixel, weights_of(p->w),
-                  weights + (4 * (phase / 2) + phase % 2) * pixel, pixel, pixel);
-}
-
-static void add_to_weights(const panel *p, dvbf_real *dw) {
-  size_t pixel = weights_of(p->w) / 4;
-  for (size_t phase = 0; phase < 4; phase++)
-    p->k->weights_backward(dw + (4 * (phase / 2) + phase % 2) * pixel, pixel, p->room.du + phase * pixel,
-                           weights_of(p->w), pixel);
+/* Transforms the weights, or adds their gradient to dw. */
+static void pass_weights(const panel *p, const dvbf_real *weights, dvbf_real *dw) {
+  size_t apart = weights_of(p->w), pixel = apart / 4;
+  for (size_t phase = 0; phase < 4; phase++) {
+    size_t at = (4 * (phase / 2) + phase % 2) * pixel;
+    if (dw)
+      p->k->weights_backward(dw + at, pixel, p->room.du + phase * pixel, apart, pixel);
+    else
+      p->k->weights(p->room.u + phase * pixel, apart, weights + at, pixel, pixel);
+  }
 }
 
 /* U_k' in the place of each U_k, some rows at a time, which stay in the cache. Nothing is in du yet. */
@@ -202,12 +200,12 @@ void dv_winograd_run(const dv_winograd *w, const dv_winograd_job *job, const dvb
   panel p = {.w = w, .k = run->k->window, .room = parts_of(w, room, job->u)};
   size_t all = (size_t)job->images * (size_t)w->down * (size_t)w->across, most = (size_t)w->panel;
   if ((job->to_small || job->to_large) && !job->u_is_there) {
-    transform_weights(&p, job->w);
+    pass_weights(&p, job->w, NULL);
     if (job->to_large) transpose_weights(&p);
   }
   for (p.first = 0; p.first < all; p.first += most) {
     p.count = (int)(all - p.first < most ? all - p.first : most);
     run_panel(&p, job, run->product);
   }
-  if (job->dw) add_to_weights(&p, job->dw);
+  if (job->dw) pass_weights(&p, NULL, job->dw);
 }

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-/* ---- Sums, zeros, gradient clipping ---- */
-
 /* ---- out = a + b ---- */
 
 static void add_forward(const dvbf_op *op, dvbf_run *run) {
