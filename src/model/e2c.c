@@ -30,7 +30,7 @@ typedef struct part {
 } part;
 
 /* An input that all rows share must be the first of a layer. */
-static void open_encoder(dvbf_program *p, const dvbf_model *m, part *a) {
+static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
   dvbf_graph *g = p->graph;
   double scale = 1 / sqrt(m->x_spread);
   a->encoder = dv_hidden(g, m->settings, "encoder", a->steps, (dvbf_first){0},
@@ -40,10 +40,6 @@ static void open_encoder(dvbf_program *p, const dvbf_model *m, part *a) {
                                            DV_SCALE_RECOGNITION, false}});
   dv_stack_output(g, &a->encoder, "encoder.output", dvbf_slab(g, a->steps, 2 * m->n_z), (dvbf_first){0}, 1);
   (a->before_step ? dv_stack_open : dv_stack_whole)(g, &a->encoder);
-}
-
-static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
-  open_encoder(p, m, a);
   a->drawn = dv_drawn_of(p, a->first, dvbf_slab(p->graph, a->steps, m->n_z), dv_stack_top(&a->encoder));
   a->innovation = dv_innovation_of(&a->drawn, dvbf_steps(p->kl, a->first, a->steps));
 }

@@ -85,17 +85,13 @@ static void set_bias(const dvbf_model *m, double sigma) {
 }
 
 /* Only the linear path of the mean remains of recognition. */
-static void leave_path(dvbf_model *m) {
+void dv_filter_gain_begin(dvbf_model *m) {
   const dv_parameter *path = dv_model_find(m, "recognition.output.e");
   dvbf_real *g = m->parameters.values + path->offset;
   fill(m, "recognition.output.h", 0);
   for (int i = 0; i < path->rows; i++)
     for (int k = m->n_w; k < path->cols; k++) g[i * path->cols + k] = 0;
   set_bias(m, 1);
-}
-
-void dv_filter_gain_begin(dvbf_model *m) {
-  leave_path(m);
   if (m->settings->start != DV_START_LINEAR) dv_filter_gain_clear(m);
 }
 

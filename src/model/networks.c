@@ -189,23 +189,18 @@ static int frames_seen(dvbf_program *p, const dvbf_model *m) {
   return asked > 0 && asked < observe ? (int)asked : observe;
 }
 
-static dvbf_value recognise(dvbf_program *p, const dvbf_model *m, int frames) {
-  dvbf_value head = dvbf_slab(p->graph, 1, 2 * m->n_z);
-  if (m->settings->initial == DV_INITIAL_MLP)
-    mlp(p, m, frames, head);
-  else
-    birnn(p, m, frames, head);
-  return head;
-}
-
 void dv_record_initial(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int n = (int)s->hidden;
   dvbf_value noise = dvbf_slab_constant(g, 1, m->n_z);
   dvbf_value w = dvbf_slab(g, 1, m->n_z), hidden = dvbf_slab(g, 1, n);
-  dvbf_value head = p->observe ? recognise(p, m, frames_seen(p, m)) : DVBF_NONE;
-
+  dvbf_value head = DVBF_NONE;
+  if (p->observe) {
+    int frames = frames_seen(p, m);
+    head = dvbf_slab(g, 1, 2 * m->n_z);
+    (s->initial == DV_INITIAL_MLP ? mlp : birnn)(p, m, frames, head);
+  }
   p->first = (dvbf_drawn){.value = w, .head = head, .noise = noise, .use = DVBF_NONE, .prior = DVBF_NONE};
   dvbf_noise(g, noise, false);
   dvbf_innovation first = dv_innovation_of(&p->first, dvbf_steps(p->kl, 0, 1));

@@ -198,20 +198,15 @@ static dvbf_value sum(dvbf_graph *g, dvbf_value a, dvbf_value b) {
   return out;
 }
 
-/* head = h_t W + g_t W' + b */
-static void affine_output(dvbf_graph *g, const char *name, const dv_birnn_states *s, dvbf_value head) {
-  double scale = 1 / sqrt(s->forward.cols);
-  dvbf_layer output = dv_dense(
-      g, name, head, DVBF_LINEAR, (dvbf_first){0},
-      (dv_dense_in[4]){{"forward", s->forward, scale, false}, {"backward", s->backward, scale, false}});
-  dvbf_layer_whole(g, &output);
-}
-
 void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_states *s, dvbf_value head) {
   char name[64];
   snprintf(name, sizeof name, "%s.output", net->name);
   if (!net->fast_dropout) {
-    affine_output(g, name, s, head);
+    double scale = 1 / sqrt(s->forward.cols);
+    dvbf_layer output = dv_dense(
+        g, name, head, DVBF_LINEAR, (dvbf_first){0},
+        (dv_dense_in[4]){{"forward", s->forward, scale, false}, {"backward", s->backward, scale, false}});
+    dvbf_layer_whole(g, &output);
     return;
   }
   dvbf_value mu = dvbf_slab(g, head.steps, head.cols / 2), nu = dvbf_slab(g, head.steps, head.cols / 2);
@@ -278,12 +273,6 @@ static bool is_seen(const dvbf_run *run, const dvbf_op *op, int r, int i) {
   return mask && mask[(size_t)r * (size_t)seen.cols + (size_t)(seen.cols > 1 ? i : 0)] > 0;
 }
 
-static bool all_seen(const dvbf_run *run, const dvbf_op *op, int r) {
-  int i = 0;
-  while (i < op->out[0].cols && is_seen(run, op, r, i)) i++;
-  return i == op->out[0].cols;
-}
-
 /* x as the density draws it, as the model sees it: work = (mean, x), floats in units of the data. */
 static void draw(const dvbf_op *op, dvbf_run *run, int r, const dvbf_real *output, dvbf_real *to) {
   const feedback_data *d = op->data;
@@ -315,10 +304,13 @@ static void feedback_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real *to = dv_at(run, out);
   for (int r = 0; r < out.rows; r++, to += out.cols, output += out.cols) {
     const dvbf_real *row = x ? x + (op->in[X].rows > 1 ? (size_t)r * (size_t)out.cols : 0) : NULL;
-    for (int i = 0; i < out.cols; i++)
-      to[i] =
-          row && is_seen(run, op, r, i) ? row[i] : (dvbf_real)dv_density_mean(m->density, (double)output[i]);
-    if (d->draws && !run->conditions->noise_free && !all_seen(run, op, r)) draw(op, run, r, output, to);
+    bool whole = true;
+    for (int i = 0; i < out.cols; i++) {
+      bool seen = is_seen(run, op, r, i);
+      to[i] = seen ? row[i] : (dvbf_real)dv_density_mean(m->density, (double)output[i]);
+      whole &= seen;
+    }
+    if (d->draws && !run->conditions->noise_free && !whole) draw(op, run, r, output, to);
   }
 }
 

@@ -51,9 +51,11 @@ static void open_generating(dvbf_program *p, const dvbf_model *m, part *a) {
   dv_gru_open(p->graph, m, &a->generating);
 }
 
-/* Its input that all rows share comes first in the layer, as it must. In place of z it reads the mask. */
-static void open_recognition(dvbf_program *p, const dvbf_model *m, part *a) {
+/* The input of recognition that all rows share comes first in the layer, as it must. In place of z it reads
+ * the mask. */
+static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
   dvbf_graph *g = p->graph;
+  open_generating(p, m, a);
   a->recognition = (dv_gru){.name = "reading",
                             .x = dvbf_steps(p->x, a->first, a->steps),
                             .u = a->u,
@@ -66,11 +68,6 @@ static void open_recognition(dvbf_program *p, const dvbf_model *m, part *a) {
   dv_stack_output(g, &a->encoder, "encoder.output", dvbf_slab(g, a->steps, 2 * dv_latent_of(m)),
                   (dvbf_first){0}, 0.1);
   dv_stack_open(g, &a->encoder);
-}
-
-static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
-  open_generating(p, m, a);
-  open_recognition(p, m, a);
   a->drawn = dv_drawn_of(p, a->first, a->s.z, dv_stack_top(&a->encoder));
   a->innovation = dv_innovation_of(&a->drawn, dvbf_steps(p->kl, a->first, a->steps));
 }

@@ -280,11 +280,11 @@ void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *c) {
   d.windows = dv_winograd_of(d.large, d.small, d.padding, dv_rows(c->x));
   d.lines = line > PANEL_REALS ? 1 : PANEL_REALS / line;
   if (d.lines > all) d.lines = all;
-  int room = d.by_windows ? dv_winograd_room(&d.windows) : d.lines * line + weights;
+  int room = d.by_windows ? d.windows.room : d.lines * line + weights;
   dvbf_value in[N_IN] = {[X] = c->x, [W] = c->w, [BIAS] = c->bias};
   dvbf_value out[N_OUT] = {
       [OUT] = c->out, [PANEL] = dvbf_slab_shared_constant(g, 1, room), [TRANSFORMED] = DVBF_NONE};
-  if (d.by_windows) out[TRANSFORMED] = dvbf_slab_shared_constant(g, 1, dv_winograd_weights(&d.windows));
+  if (d.by_windows) out[TRANSFORMED] = dvbf_slab_shared_constant(g, 1, d.windows.weights);
   if (d.by_windows && !dv_graph_training(g))
     dvbf_keep(g, out[TRANSFORMED]); /* for runs with the same weights */
   double flops = 2.0 * (double)all * line * c->channels;

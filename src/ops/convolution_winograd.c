@@ -41,15 +41,6 @@ static size_t weights_of(const dv_winograd *w) {
   return 4 * (size_t)w->large.channels * (size_t)w->small.channels;
 }
 
-dv_winograd dv_winograd_of(dvbf_image large, dvbf_image small, int padding, int images) {
-  dv_winograd w = {large, small, padding, (small.height + 1) / 2, (small.width + 1) / 2, 0};
-  int64_t all = (int64_t)images * w.down * w.across,
-          fit = PANEL_REALS / (9 * (4 * large.channels + small.channels));
-  if (fit < FEWEST) fit = FEWEST;
-  w.panel = (int)(all < fit ? all : fit);
-  return w;
-}
-
 /* Where the parts of the scratch memory begin. */
 typedef struct parts {
   dvbf_real *v, *m;   /* [9][panel][4 channels of large], [9][panel][channels of small] */
@@ -62,6 +53,18 @@ static size_t widest_of(const dv_winograd *w) {
   return (size_t)(4 * w->large.channels > w->small.channels ? 4 * w->large.channels : w->small.channels);
 }
 
+dv_winograd dv_winograd_of(dvbf_image large, dvbf_image small, int padding, int images) {
+  dv_winograd w = {large, small, padding, (small.height + 1) / 2, (small.width + 1) / 2, 0, 0, 0};
+  int64_t all = (int64_t)images * w.down * w.across,
+          fit = PANEL_REALS / (9 * (4 * large.channels + small.channels));
+  if (fit < FEWEST) fit = FEWEST;
+  w.panel = (int)(all < fit ? all : fit);
+  size_t weights = 9 * weights_of(&w), room = 9 * (seen_of(&w) + made_of(&w)) + weights + 2 * widest_of(&w);
+  w.room = room > 1 << 30 ? 0 : (int)room;
+  w.weights = weights > 1 << 30 ? 0 : (int)weights;
+  return w;
+}
+
 static parts parts_of(const dv_winograd *w, dvbf_real *room, dvbf_real *u) {
   parts p = {.v = room};
   p.m = p.v + 9 * seen_of(w);
@@ -71,15 +74,6 @@ static parts parts_of(const dv_winograd *w, dvbf_real *room, dvbf_real *u) {
   p.nothing = p.zeros + widest_of(w);
   memset(p.zeros, 0, widest_of(w) * sizeof *p.zeros);
   return p;
-}
-
-int dv_winograd_room(const dv_winograd *w) {
-  size_t all = 9 * (seen_of(w) + made_of(w)) + 9 * weights_of(w) + 2 * widest_of(w);
-  return all > 1 << 30 ? 0 : (int)all;
-}
-
-int dv_winograd_weights(const dv_winograd *w) {
-  return 9 * weights_of(w) > 1 << 30 ? 0 : (int)(9 * weights_of(w));
 }
 
 /* ---- Pixels of a tile ---- */

@@ -63,20 +63,15 @@ void dv_record_square(dvbf_graph *g, dvbf_value out, dvbf_value x, double c) {
 
 /* ---- Moments of an activation ---- */
 
-typedef struct moments_data {
-  dvbf_activation activation;
-  double p;
-} moments_data;
-
-/* in: mu, nu; out: mean, dropped. */
+/* in: mu, nu; out: mean, dropped; the data is the request. */
 static void moments_forward(const dvbf_op *op, dvbf_run *run) {
-  const moments_data *m = op->data;
+  const dv_moments *m = op->data;
   run->k->moments(m->activation, dv_at(run, op->out[0]), dv_at(run, op->out[1]), dv_at(run, op->in[0]),
                   dv_at(run, op->in[1]), (dvbf_real)m->p, dv_count(op->out[0]));
 }
 
 static void moments_backward(const dvbf_op *op, dvbf_run *run) {
-  const moments_data *m = op->data;
+  const dv_moments *m = op->data;
   run->k->moments_backward(m->activation, dvbf_gradient_at(run, op->in[0]), dvbf_gradient_at(run, op->in[1]),
                            dv_at(run, op->in[0]), dv_at(run, op->in[1]), dvbf_gradient_at(run, op->out[0]),
                            dvbf_gradient_at(run, op->out[1]), (dvbf_real)m->p, dv_count(op->out[0]));
@@ -146,7 +141,7 @@ static both emit_sigmoid(dvbf_code *code, const dvbf_op *op, dvbf_expr mu, dvbf_
 }
 
 static both emit_moments_of(dvbf_code *code, const dvbf_op *op, dvbf_expr mu, dvbf_expr nu) {
-  const moments_data *d = op->data;
+  const dv_moments *d = op->data;
   dvbf_expr two = dv_number(code, 2), four = dv_number(code, 4);
   if (d->activation == DVBF_RELU) return emit_relu(code, op, mu, nu);
   if (d->activation == DVBF_SIGMOID) return emit_sigmoid(code, op, mu, nu);
@@ -156,7 +151,7 @@ static both emit_moments_of(dvbf_code *code, const dvbf_op *op, dvbf_expr mu, dv
 }
 
 static void moments_emit(const dvbf_op *op, dvbf_code *code) {
-  const moments_data *d = op->data;
+  const dv_moments *d = op->data;
   dvbf_expr floor = dv_number(code, DV_VARIANCE_FLOOR);
   both of =
       emit_moments_of(code, op, dv_read(code, op->in[0]), dv_plus(code, dv_read(code, op->in[1]), floor));
@@ -177,9 +172,8 @@ void dv_record_moments(dvbf_graph *g, const dv_moments *moments, int t) {
       dvbf_refuse(g, "moments of %d and %d units do not fit", all[i]->cols, m.mean.cols);
   }
   if (m.activation == DVBF_SOFTMAX) dvbf_refuse(g, "fast dropout has no moments for a softmax");
-  moments_data data = {m.activation, m.p};
-  dvbf_record(g, &moments_class, 2, (dvbf_value[]){m.mu, m.nu}, 2, (dvbf_value[]){m.mean, m.dropped}, &data,
-              sizeof data);
+  dvbf_record(g, &moments_class, 2, (dvbf_value[]){m.mu, m.nu}, 2, (dvbf_value[]){m.mean, m.dropped}, &m,
+              sizeof m);
 }
 
 /* ---- (mean, variance) as the head of a Gaussian: d variance = d ln sigma / (2 variance) ---- */

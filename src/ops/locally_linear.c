@@ -98,16 +98,12 @@ void dv_record_local(dvbf_graph *g, dvbf_value next, dvbf_value z, dvbf_value u,
 
 /* ---- The divergence; in: parts, u, q, q', use, use'; out: kl ---- */
 
-typedef struct local_data {
-  double low, high;
-} local_data;
-
 /* Parts of a row. */
 typedef struct local_row {
   const dvbf_real *parts, *v, *r, *u, *q, *p;
   int n, n_u;
   double s, gap, spread; /* r'mu, 1 + v'r, R */
-  const local_data *limits;
+  const dv_divergence *limits;
 } local_row;
 
 static double square_of(const local_row *w, const dvbf_real *head, int i) {
@@ -205,9 +201,8 @@ static const dvbf_op_class divergence_class = {"local-divergence", divergence_fo
                                                NULL};
 
 void dv_record_divergence(dvbf_graph *g, const dv_divergence *d) {
-  local_data data = {d->low, d->high};
   dvbf_value in[] = {d->parts, d->u, d->q, d->next, d->use, d->next_use};
-  dvbf_record(g, &divergence_class, 6, in, 1, &d->kl, &data, sizeof data);
+  dvbf_record(g, &divergence_class, 6, in, 1, &d->kl, d, sizeof *d);
 }
 
 /* ---- out = a where use > 0, else b;   d a += d out, or d b += d out. in: a, b, use ---- */

@@ -264,11 +264,22 @@ static chain begin_chain(const dvbf_op *op, const dvbf_run *run, int steps) {
 
 /* ---- Forward ---- */
 
+/* h~ - J~c of step t; c_t stands behind it. */
+static const double *passed_on(const chain *c, int t) {
+  int n = c->n;
+  double *q = common_vector(c, WORK_VECTOR), *drift = q + n;
+  clear(drift, n);
+  add_drift(c, drift, t);
+  memcpy(q, vector(c, t, V_HT), (size_t)n * sizeof *q);
+  add_applied(q, -1, matrix(c, t, M_JT), false, drift, n);
+  return q;
+}
+
 /* J_t and h_t, from the messages of t + 1. */
 static void gather(const chain *c, int t) {
   int n = c->n;
   double *j = matrix(c, t, M_J), *h = vector(c, t, V_H), *d = vector(c, t, V_D), *mu = vector(c, t, V_MU);
-  double *work = common(c, WORK), *q = common_vector(c, WORK_VECTOR);
+  double *work = common(c, WORK);
   bool seen = is_seen(c, t);
   clear(j, n * n);
   potential_read(d, h, seen ? at(c, c->op->in[HEAD], t) : NULL, c->data->low, c->data->high, seen, n);
@@ -277,16 +288,11 @@ static void gather(const chain *c, int t) {
     mu[i] = seen ? h[i] / d[i] : 0;
   }
   if (t + 1 == c->steps) return;
-  const double *later = matrix(c, t + 1, M_JT), *from_z = common(c, A);
-  set_product(work, later, false, from_z, false, n);
+  const double *from_z = common(c, A);
+  set_product(work, matrix(c, t + 1, M_JT), false, from_z, false, n);
   add_product(j, 1, from_z, true, work, false, n);
   symmetrise(j, n);
-  double *drift = q + n;
-  clear(drift, n);
-  add_drift(c, drift, t + 1);
-  memcpy(q, vector(c, t + 1, V_HT), (size_t)n * sizeof *q);
-  add_applied(q, -1, later, false, drift, n);
-  add_applied(h, 1, from_z, true, q, n);
+  add_applied(h, 1, from_z, true, passed_on(c, t + 1), n);
 }
 
 /* G, K, X and what is passed on. */
@@ -530,20 +536,15 @@ static void samples_back(const chain *c) {
 static void gather_back(const chain *c, int t) {
   int n = c->n;
   const double *from_z = common(c, A), *dj = common(c, D_J), *dh = vector(c, t - 1, D_H),
-               *jt = matrix(c, t, M_JT);
-  double *djt = common(c, D_JT), *dht = common_vector(c, D_HT), *work = common(c, WORK),
-         *drift = common_vector(c, WORK_VECTOR), *q = common_vector(c, WORK_VECTOR + 1);
+               *jt = matrix(c, t, M_JT), *q = passed_on(c, t);
+  double *djt = common(c, D_JT), *dht = common_vector(c, D_HT), *work = common(c, WORK);
   set_product(work, from_z, false, dj, false, n);
   set_product(djt, work, false, from_z, true, n);
   add_product(common(c, D_A), 2, jt, false, work, false, n);
   set_applied(dht, from_z, false, dh, n);
-  clear(drift, n);
-  add_drift(c, drift, t);
-  add_outer(djt, -1, dht, drift, n);
+  add_outer(djt, -1, dht, q + n, n);
   symmetrise(djt, n);
   add_applied(vector(c, t, D_C), -1, jt, false, dht, n);
-  memcpy(q, vector(c, t, V_HT), (size_t)n * sizeof *q);
-  add_applied(q, -1, jt, false, drift, n);
   add_outer(common(c, D_A), 1, q, dh, n);
 }
 

@@ -67,17 +67,15 @@ void dv_record_contract(dvbf_graph *g, dvbf_value out, dvbf_value v, const dv_sy
 typedef struct dv_winograd {
   dvbf_image large, small;
   int padding;
-  int down, across; /* windows of an image */
-  int panel;        /* windows whose transforms are in memory at a time */
+  int down, across;  /* windows of an image */
+  int panel;         /* windows whose transforms are in memory at a time */
+  int room, weights; /* reals of scratch memory, and of transformed weights; 0 if too many */
 } dv_winograd;
 
 /* Whether a convolution of this shape is faster this way. */
 bool dv_winograd_fits(dvbf_image large, dvbf_image small, int size, int stride);
 /* For this many images. */
 dv_winograd dv_winograd_of(dvbf_image large, dvbf_image small, int padding, int images);
-/* Reals of scratch memory, and of transformed weights; 0 if too many. */
-int dv_winograd_room(const dv_winograd *w);
-int dv_winograd_weights(const dv_winograd *w);
 
 /* One computation, for `images` images side by side. Results are added to the outputs. */
 typedef struct dv_winograd_job {
