@@ -59,7 +59,7 @@ static int pixels_of(dvbf_image i) {
 /* Convolution between image i and the next smaller one. `scale` is that of a weight whose result sums one
  * number. */
 static dvbf_convolution make_convolution(dvbf_graph *g, const stages *all, int i, const char *network,
-                                         bool transposed, double scale) {
+                                         bool transposed, double scale, int biases, const double *bias) {
   dvbf_image large = all->image[i], small = all->image[i + 1];
   char name[64];
   int patch = SIZE * SIZE * large.channels;
@@ -69,17 +69,12 @@ static dvbf_convolution make_convolution(dvbf_graph *g, const stages *all, int i
                         .size = SIZE,
                         .stride = STRIDE,
                         .padding = PADDING,
-                        .transposed = transposed,
-                        .bias = DVBF_NONE};
+                        .transposed = transposed};
   snprintf(name, sizeof name, "%s.convolution-%d", network, i + 1);
   c.w = dvbf_parameter(g, name, patch, small.channels, (dvbf_first){.scale = scale / sqrt(sums)});
-  return c;
-}
-
-static dvbf_value bias_of(dvbf_graph *g, int i, const char *network, int count, const double *values) {
-  char name[64];
   snprintf(name, sizeof name, "%s.bias-%d", network, i + 1);
-  return dvbf_parameter(g, name, 1, count, (dvbf_first){.values = values});
+  c.bias = dvbf_parameter(g, name, 1, biases, (dvbf_first){.values = bias});
+  return c;
 }
 
 static dvbf_value record_sight(dvbf_program *p, const dvbf_model *m) {
@@ -90,8 +85,7 @@ static dvbf_value record_sight(dvbf_program *p, const dvbf_model *m) {
   for (int i = 0; i < all.count; i++) {
     dvbf_image to = all.image[i + 1];
     double scale = i ? sqrt(2) : sqrt(2 * m->n_x / m->x_spread);
-    dvbf_convolution c = make_convolution(g, &all, i, "sight", false, scale);
-    c.bias = bias_of(g, i, "sight", to.channels, NULL);
+    dvbf_convolution c = make_convolution(g, &all, i, "sight", false, scale, to.channels, NULL);
     c.activation = dv_hidden_activation(m->settings);
     c.x = now;
     c.out = now = (p->one_x ? dvbf_slab_shared : dvbf_slab)(g, p->x.steps, pixels_of(to));
@@ -142,8 +136,8 @@ void dv_record_picture(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, 
                               (dv_dense_in[4]){{"h", hidden, sqrt(2 / (double)s->hidden), false}});
   dvbf_layer_whole(g, &first);
   for (int i = all.count - 1; i >= 0; i--) {
-    dvbf_convolution c = make_convolution(g, &all, i, "emission", true, i ? sqrt(2) : DV_SCALE_PICTURE);
-    c.bias = bias_of(g, i, "emission", i ? all.image[i].channels : m->n_x, i ? NULL : m->first_output);
+    dvbf_convolution c = make_convolution(g, &all, i, "emission", true, i ? sqrt(2) : DV_SCALE_PICTURE,
+                                          i ? all.image[i].channels : m->n_x, i ? NULL : m->first_output);
     c.activation = i ? dv_hidden_activation(s) : activation;
     c.x = now;
     c.out = now = i ? dvbf_slab(g, p->steps, pixels_of(all.image[i])) : p->output;

@@ -183,8 +183,7 @@ static int frames_seen(dvbf_program *p, const dvbf_model *m) {
   if (fixed && asked > observe)
     dvbf_refuse(p->graph,
                 "the initial network needs %d frames (initial-frames) but only %d are observed; observe "
-                "more, or train "
-                "with fewer",
+                "more, or train with fewer",
                 (int)asked, observe);
   return asked > 0 && asked < observe ? (int)asked : observe;
 }

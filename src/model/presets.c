@@ -44,6 +44,14 @@ typedef struct preset {
   "projection = 1e-4\n"                                                                                      \
   "starts = 1\n"
 
+#define OURS_BALL                                                                                            \
+  "sigma-floor = 0.02\n"                                                                                     \
+  "sigma-floor-until = 0.5\n"                                                                                \
+  "filter-dropout = 0.5\n"                                                                                   \
+  "filter-dropout-end = 0.4\n"                                                                               \
+  "learning-rate = 0.003\n"                                                                                  \
+  "filter-dropout-until = 2000\n"
+
 /* The preset "pendulum" is empty because the defaults are its values. It is listed so that it has a name. */
 static const preset presets[] = {
     {"pendulum", "ours for the pendulum: the defaults", "", "pendulum", NULL},
@@ -114,14 +122,7 @@ static const preset presets[] = {
      "latent = 4\n"
      "affine = on\n"
      "mixing-hidden = 64\n"
-     "initial-control = on\n"
-     "sigma-floor = 0.02\n"
-     "sigma-floor-until = 0.5\n"
-     "filter-dropout = 0.5\n"
-     "filter-dropout-end = 0.4\n"
-     "learning-rate = 0.003\n"
-     "filter-dropout-until = 2000\n"
-     "updates = 40000\n"
+     "initial-control = on\n" OURS_BALL "updates = 40000\n"
      "validate-every = 1000\n"
      "restart-above = 0.25\n",
      "ball", NULL},
@@ -131,14 +132,7 @@ static const preset presets[] = {
      "linear-paths = on\n"
      "recognition-input = innovation\n"
      "initial-control = on\n"
-     "projection = 1e-4\n"
-     "sigma-floor = 0.02\n"
-     "sigma-floor-until = 0.5\n"
-     "filter-dropout = 0.5\n"
-     "filter-dropout-end = 0.4\n"
-     "learning-rate = 0.003\n"
-     "filter-dropout-until = 2000\n"
-     "updates = 60000\n"
+     "projection = 1e-4\n" OURS_BALL "updates = 60000\n"
      "validate-every = 1000\n"
      "restart-above = 0.25\n",
      "ball", NULL},

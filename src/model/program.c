@@ -398,11 +398,10 @@ dvbf_program dv_part_of(const dvbf_program *p, int first, int steps) {
   dvbf_program part = *p;
   part.steps = steps;
   dvbf_value *inputs[] = {&part.x, &part.u, &part.mask, &part.seen, &part.sight, &part.z, &part.kl};
-  dvbf_value *moves[] = {&part.later.value, &part.later.head, &part.later.noise,
-                         &part.later.use,   &part.predicted,  &part.innovation};
   for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
     *inputs[i] = dvbf_steps(*inputs[i], first, steps);
-  for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
-    *moves[i] = dvbf_steps(*moves[i], first, steps - 1);
+  part.later = dv_drawn_steps(&p->later, first, steps - 1);
+  part.predicted = dvbf_steps(p->predicted, first, steps - 1);
+  part.innovation = dvbf_steps(p->innovation, first, steps - 1);
   return part;
 }

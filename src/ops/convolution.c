@@ -153,17 +153,6 @@ static void pass_lines(const convolution_data *d, int first, int lines, dvbf_rea
     pass_patches(d, panel, large + (size_t)(at / d->small.height) * image, at % d->small.height, gathers);
 }
 
-/* Fills the output with its bias, of each pixel or each channel, or with 0 if there is none. */
-static void begin_with_bias(const dvbf_op *op, dvbf_run *run) {
-  dvbf_value y = op->out[OUT], b = op->in[BIAS];
-  size_t all = dv_rows(y) * (size_t)y.cols, width = (size_t)b.cols;
-  if (b.buffer < 0)
-    memset(dv_at(run, y), 0, all * sizeof(dvbf_real));
-  else
-    for (size_t i = 0; i < all; i += width)
-      memcpy(dv_at(run, y) + i, dv_at(run, b), width * sizeof(dvbf_real));
-}
-
 /* The weights the other way round, [channels of small][patch]. */
 static void transpose(const convolution_data *d, dvbf_real *to, const dvbf_real *w) {
   int patch = patch_of(d), channels = d->small.channels;
@@ -211,7 +200,8 @@ static int channels_of(const convolution_data *d) {
 static void forward(const dvbf_op *op, dvbf_run *run) {
   const convolution_data *d = op->data;
   dvbf_value y = op->out[OUT];
-  begin_with_bias(op, run);
+  dvbf_value b = op->in[BIAS]; /* of each pixel or each channel */
+  dv_fill(dv_at(run, y), dv_rows(y) * (size_t)y.cols, dv_at(run, b), (size_t)b.cols);
   const dvbf_real *x = dv_at(run, op->in[X]);
   run_job(op, run,
           d->transposed ? (dv_winograd_job){.small = x, .to_large = dv_at(run, y)}

@@ -92,14 +92,6 @@ static bool multiplies_at_once(const layer_data *d) {
   return any;
 }
 
-/* Fills rows of y with the bias if no product can add it. */
-static void fill_with_bias(dvbf_run *run, dvbf_value y, dvbf_value bias) {
-  dvbf_real *at = dv_at(run, y);
-  const dvbf_real *b = dv_at(run, bias);
-  size_t width = (size_t)y.cols * sizeof *at;
-  for (int r = 0; r < dv_rows(y); r++, at += y.cols) b ? memcpy(at, b, width) : memset(at, 0, width);
-}
-
 /* A narrow result is made from W^T, as sums along the rows of both. */
 static bool narrow(dvbf_value w) {
   return w.cols < 16 && w.rows > 16;
@@ -120,7 +112,7 @@ static void open_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value y = op->out[0];
   const dvbf_real *start = dv_at(run, bias_of(op));
   if (!start || !multiplies_at_once(d)) {
-    fill_with_bias(run, y, bias_of(op));
+    dv_fill(dv_at(run, y), dv_count(y), start, (size_t)y.cols); /* no product can add the bias */
     start = NULL;
   }
   for (int i = 0; i < d->n_in; i++) {

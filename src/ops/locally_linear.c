@@ -168,32 +168,26 @@ static void sums_of(const local_row *w, double *along, double *weight) {
   }
 }
 
-static void divergence_back_row(const local_row *w, double by, dvbf_real *d_parts, dvbf_real *d_u,
-                                dvbf_real *d_q, dvbf_real *d_p) {
-  double e, weight;
-  int n = w->n;
-  sums_of(w, &e, &weight);
-  for (int i = 0; i < n; i++) {
-    double c = apart_of(w, i), p = 1 / square_of(w, w->p, i), b = c * p, square = square_of(w, w->q, i);
-    double v = (double)w->v[i], r = (double)w->r[i];
-    d_q[i] += (dvbf_real)(by * (b + e * r));
-    d_p[i] -= (dvbf_real)(by * b);
-    if (inside(w, w->q, i))
-      d_q[n + i] += (dvbf_real)(by * (square * (p * (1 + 2 * v * r) + weight * r * r) - 1));
-    if (inside(w, w->p, i)) d_p[n + i] += (dvbf_real)(by * (1 - (variance_of(w, i) + c * c) * p));
-    d_parts[i] += (dvbf_real)(by * (b * w->s + p * (square * r + v * w->spread) - r / w->gap));
-    d_parts[n + i] += (dvbf_real)(by * (e * (double)w->q[i] + square * (p * v + r * weight) - v / w->gap));
-    shift_back(d_parts, d_u, w->parts, w->u, n, w->n_u, i, by * b);
-  }
-}
-
 static void divergence_backward(const dvbf_op *op, dvbf_run *run) {
-  for (int r = 0; r < op->out[0].rows; r++) {
+  for (int row = 0; row < op->out[0].rows; row++) {
     local_row w;
-    if (!local_row_at(&w, op, run, r)) continue;
-    divergence_back_row(&w, (double)*dv_row_gradient(run, op->out[0], r), dv_row_gradient(run, op->in[0], r),
-                        dv_row_gradient(run, op->in[1], r), dv_row_gradient(run, op->in[2], r),
-                        dv_row_gradient(run, op->in[3], r));
+    if (!local_row_at(&w, op, run, row)) continue;
+    dvbf_real *d_parts = dv_row_gradient(run, op->in[0], row), *d_u = dv_row_gradient(run, op->in[1], row);
+    dvbf_real *d_q = dv_row_gradient(run, op->in[2], row), *d_p = dv_row_gradient(run, op->in[3], row);
+    double by = (double)*dv_row_gradient(run, op->out[0], row), e, weight;
+    sums_of(&w, &e, &weight);
+    for (int i = 0, n = w.n; i < n; i++) {
+      double c = apart_of(&w, i), p = 1 / square_of(&w, w.p, i), b = c * p, square = square_of(&w, w.q, i);
+      double v = (double)w.v[i], r = (double)w.r[i];
+      d_q[i] += (dvbf_real)(by * (b + e * r));
+      d_p[i] -= (dvbf_real)(by * b);
+      if (inside(&w, w.q, i))
+        d_q[n + i] += (dvbf_real)(by * (square * (p * (1 + 2 * v * r) + weight * r * r) - 1));
+      if (inside(&w, w.p, i)) d_p[n + i] += (dvbf_real)(by * (1 - (variance_of(&w, i) + c * c) * p));
+      d_parts[i] += (dvbf_real)(by * (b * w.s + p * (square * r + v * w.spread) - r / w.gap));
+      d_parts[n + i] += (dvbf_real)(by * (e * (double)w.q[i] + square * (p * v + r * weight) - v / w.gap));
+      shift_back(d_parts, d_u, w.parts, w.u, n, w.n_u, i, by * b);
+    }
   }
 }
 

@@ -171,7 +171,7 @@ typedef struct chain_data {
 
 /* Memory of a step: matrices [n][n], then vectors [n]. */
 enum { M_J, M_G, M_X, M_U, M_JT, M_P, M_B, D_G, D_X, D_K, D_U, MATRICES };
-enum { V_D, V_H, V_HT, V_Z, V_M, V_Y, V_A, V_W, V_E, V_S, V_MU, D_H, D_C, VECTORS };
+enum { V_D, V_H, V_HT, V_Z, V_M, V_Y, V_A, V_W, V_E, V_S, V_MU, D_H, D_C, LOG_DET, VECTORS = LOG_DET };
 /* Memory of a chain: A, L, L_1 and m with their gradients, gradients that go from step to step, and work. */
 enum { A, L, L1, D_A, D_L, D_L1, D_P, D_B, D_JT, D_J, WORK, CHAIN_MATRICES = WORK + 4 };
 enum { M1, D_M1, D_Z, D_M, D_Y, D_MEAN, D_HT, WORK_VECTOR, CHAIN_VECTORS = WORK_VECTOR + 3 };
@@ -199,10 +199,6 @@ static double *matrix(const chain *c, int t, int which) {
 
 static double *vector(const chain *c, int t, int which) {
   return matrix(c, t, MATRICES) + (size_t)which * (size_t)c->n;
-}
-
-static double *log_det(const chain *c, int t) {
-  return vector(c, t, VECTORS);
 }
 
 static double *common(const chain *c, int which) {
@@ -302,7 +298,7 @@ static void pass_message(const chain *c, int t) {
   double *g = matrix(c, t, M_G), *x = matrix(c, t, M_X), *jt = matrix(c, t, M_JT), *ht = vector(c, t, V_HT);
   double *work = common(c, WORK), *k = common_vector(c, WORK_VECTOR), *xk = k + n;
   set_product(g, j, false, l, false, n);
-  *log_det(c, t) = chain_factor(matrix(c, t, M_U), x, l, g, n);
+  *vector(c, t, LOG_DET) = chain_factor(matrix(c, t, M_U), x, l, g, n);
   set_product(work, g, false, x, false, n);
   memcpy(jt, j, (size_t)n * (size_t)n * sizeof *jt);
   add_product(jt, -1, work, false, g, true, n);
@@ -373,7 +369,7 @@ static void draw(const chain *c, int t) {
 static double divergence(const chain *c, int t) {
   int n = c->n;
   const double *x = matrix(c, t, M_X), *e = vector(c, t, V_E);
-  double *gx = common(c, WORK), *bgx = gx + n * n, sum = *log_det(c, t) - n;
+  double *gx = common(c, WORK), *bgx = gx + n * n, sum = *vector(c, t, LOG_DET) - n;
   set_product(gx, matrix(c, t, M_G), false, x, false, n);
   set_product(bgx, matrix(c, t, M_B), false, gx, false, n);
   for (int i = 0; i < n; i++) sum += x[i * n + i] + e[i] * e[i];
@@ -658,10 +654,10 @@ void dv_record_messages(dvbf_graph *g, const dv_messages *m) {
     return;
   }
   dvbf_value in[INPUTS] = {
-      [HEAD] = m->head,     [DRIFT] = m->drift, [FROM_Z] = m->from_z, [NOISE] = m->factor, [START] = m->start,
-      [SPREAD] = m->spread, [EPS] = m->noise,   [USE] = m->use,       [ROOM] = DVBF_NONE};
+      [HEAD] = m->head,    [DRIFT] = m->drift, [FROM_Z] = m->from_z,
+      [NOISE] = m->factor, [START] = m->start, [SPREAD] = m->spread,
+      [EPS] = m->noise,    [USE] = m->use,     [ROOM] = dvbf_slab_shared_constant(g, 1, (int)room)};
   dvbf_value out[OUTPUTS] = {[STATE] = m->state, [KL] = m->kl, [W] = m->w, [Q] = m->q};
-  in[ROOM] = dvbf_slab_shared_constant(g, 1, (int)room);
   dvbf_record(g, &messages_class, INPUTS, in, OUTPUTS, out, &data, sizeof data);
 }
 

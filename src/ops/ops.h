@@ -3,6 +3,8 @@
 
 #include "engine/engine.h"
 
+#include <string.h>
+
 /* ln sigma of a head, kept inside its limits. */
 static inline dvbf_real dv_clamp(dvbf_real x, double low, double high) {
   return x < low ? (dvbf_real)low : x > high ? (dvbf_real)high : x;
@@ -23,6 +25,12 @@ static inline dvbf_real *dv_row(const dvbf_run *run, dvbf_value v, int r) {
 static inline dvbf_real *dv_row_gradient(const dvbf_run *run, dvbf_value v, int r) {
   dvbf_real *at = dvbf_gradient_at(run, v);
   return at ? at + (size_t)r * (size_t)v.cols : NULL;
+}
+
+/* to [count] = copies of from [width], or 0 if there is none. */
+static inline void dv_fill(dvbf_real *to, size_t count, const dvbf_real *from, size_t width) {
+  if (!from) memset(to, 0, count * sizeof *to);
+  for (size_t i = 0; from && i < count; i += width) memcpy(to + i, from, width * sizeof *to);
 }
 
 /* Whether what was made from w in the last run can be used again. Only parameters stay as they are: the
