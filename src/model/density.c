@@ -120,15 +120,10 @@ dvbf_value dv_record_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value 
   return with_free_sigma(p, m, own_log_sigma(p, m, hidden));
 }
 
-/* The frame's row of a parameter that all frames share or that each has. */
-static const dvbf_real *row_of(const dv_density_frame *f, dvbf_value v) {
-  if (v.steps == 1 && v.rows == 1) return dvbf_at(f->run, v);
-  return dvbf_at(f->run, dvbf_steps(v, f->step, 1)) + (size_t)f->row * (size_t)v.cols;
-}
-
 void dv_density_sigma(const dv_density_frame *f, dvbf_value value, size_t first, size_t n, double *sigma) {
-  const dvbf_real *log_sigma = row_of(f, value);
-  bool one = value.cols == 1;
+  bool shared = value.steps == 1 && value.rows == 1, one = value.cols == 1; /* by all frames, columns */
+  const dvbf_real *log_sigma = dvbf_at(f->run, dvbf_steps(value, shared ? 0 : f->step, 1)) +
+                               (shared ? 0 : (size_t)f->row * (size_t)value.cols);
   double floor = f->model->log_sigma_floor, common = dv_exp(fmax((double)log_sigma[0], floor));
   for (size_t i = 0; i < n; i++) {
     double each = one ? common : dv_exp(fmax((double)log_sigma[first + i], floor));

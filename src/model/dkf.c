@@ -136,18 +136,15 @@ static void record(const dvbf_model_class *self, dvbf_program *p, const dvbf_mod
 
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
-  int steps = p->steps - 1;
-  p->later.prior = dvbf_slab(g, steps, 2 * m->n_z);
+  p->later.prior = dvbf_slab(g, 1, 2 * m->n_z);
   transition f = make_transition(p, m, p->later.prior);
-  p->later.noise = dvbf_slab_constant(g, steps, m->n_z);
+  p->later.noise = dvbf_slab_constant(g, 1, m->n_z);
   dvbf_value none = DVBF_NONE;
-  dvbf_drawn drawn = {dvbf_steps(p->z, 1, steps), none, p->later.noise, none, p->later.prior};
+  dvbf_drawn drawn = {dvbf_steps(p->z, 1, 1), none, p->later.noise, none, p->later.prior};
   dvbf_state state = dv_state_of(&drawn, none);
   dv_stack_open(g, &f.network);
-  for (int t = 0; t < steps; t++) {
-    step_transition(g, &f, t);
-    dvbf_state_sample(g, &state, t);
-  }
+  step_transition(g, &f, 0);
+  dvbf_state_sample(g, &state, 0);
 }
 
 /* q(z_t) has a head for each of any number of frames, so its network is recurrent. */

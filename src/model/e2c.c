@@ -50,7 +50,7 @@ static void step_part(dvbf_graph *g, const part *a, int t) {
 }
 
 /* z_1 from the first frame, or from N(0, I). */
-static void first_state(dvbf_program *p, const dvbf_model *m) {
+static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   part a = {.steps = 1, .before = DVBF_NONE};
   open_part(p, m, &a);
   step_part(p->graph, &a, 0);
@@ -126,14 +126,10 @@ static void record_terms(dvbf_program *p, const dvbf_model *m, const transition 
 }
 
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  first_state(p, m);
+  start(self, p, m);
   transition f = open_transition(p, m);
   part a = later_states(p, m, &f, p->gaps);
   if (dv_graph_training(p->graph)) record_terms(p, m, &f, &a);
-}
-
-static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  first_state(p, m);
 }
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {

@@ -130,22 +130,24 @@ static json_t *metadata_of(const dvbf_model *m) {
   return NULL;
 }
 
-dvbf_status dvbf_model_save(const dvbf_model *m, const char *path, dvbf_error *error) {
+/* To bytes, or to a file if these are NULL. */
+static dvbf_status write(const dvbf_model *m, const char *path, void **bytes, size_t *size,
+                         dvbf_error *error) {
   int n = 0;
   dv_tensor *tensors = list_tensors(m, &n);
   if (!tensors) return dv_fail_memory(error, "saving a model");
-  dvbf_status status = dv_tensors_write(path, metadata_of(m), tensors, n, error);
+  dvbf_status status = bytes ? dv_tensors_write_bytes(bytes, size, metadata_of(m), tensors, n, error)
+                             : dv_tensors_write(path, metadata_of(m), tensors, n, error);
   dv_free(tensors);
   return status;
 }
 
+dvbf_status dvbf_model_save(const dvbf_model *m, const char *path, dvbf_error *error) {
+  return write(m, path, NULL, NULL, error);
+}
+
 dvbf_status dvbf_model_to_bytes(void **bytes, size_t *size, const dvbf_model *m, dvbf_error *error) {
-  int n = 0;
-  dv_tensor *tensors = list_tensors(m, &n);
-  if (!tensors) return dv_fail_memory(error, "saving a model");
-  dvbf_status status = dv_tensors_write_bytes(bytes, size, metadata_of(m), tensors, n, error);
-  dv_free(tensors);
-  return status;
+  return write(m, NULL, bytes, size, error);
 }
 
 /* ---- Loading ---- */
@@ -166,13 +168,8 @@ dvbf_status dv_meta_read_settings(const dv_tensor_file *f, dvbf_settings *settin
 
 /* Recording the smallest program makes the parameters, whose values then come from the file. */
 static dvbf_status make_parameters(dvbf_model *m, dvbf_error *error) {
-  dvbf_program program = {0};
-  int frames = dv_model_start_frames(m), least = dv_model_least_steps(m),
-      steps = frames > least ? frames : least;
-  dvbf_status status = dv_program_record(&program, m, steps, 1, steps, 0, error);
-  dv_program_clear(&program);
-  m->parameters.complete = true;
-  return status;
+  int frames = dv_model_start_frames(m), least = dv_model_least_steps(m);
+  return dv_model_first_values(m, (size_t)(frames > least ? frames : least), 0, error);
 }
 
 static dvbf_status read_part_taken(dvbf_model *m, const dv_tensor_file *f, dvbf_error *error) {

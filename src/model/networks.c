@@ -3,8 +3,6 @@
  * the predicted state and innovation that recognition may see (dv_expected_*). */
 #include "model/networks.h"
 
-#include "model/density.h"
-#include "model/model.h"
 #include "ops/ops.h"
 
 #include <math.h>

@@ -93,16 +93,6 @@ typedef struct sights {
   size_t channels;
 } sights;
 
-static sights sights_of(const convolution_data *d, dvbf_real *panel, const dvbf_real *large, int line,
-                        int i) {
-  size_t c = (size_t)d->large.channels;
-  return (sights){.patch = panel + (size_t)i * (size_t)d->size * c,
-                  .image = (dvbf_real *)large + (size_t)line * (size_t)d->large.width * c,
-                  .apart = (size_t)patch_of(d),
-                  .step = (size_t)d->stride * c,
-                  .channels = c};
-}
-
 /* The strip of one place at the edge of the image, copied or added. */
 static void edge_place(const convolution_data *d, const sights *s, int x, bool gathers) {
   int left = x * d->stride - d->padding, beyond = left + d->size - d->large.width;
@@ -134,11 +124,15 @@ static void pass_line(const convolution_data *d, const sights *s, bool gathers) 
 /* The patches of a line of places: gathered into the panel, 0 outside of the image, or added to the image. */
 static void pass_patches(const convolution_data *d, dvbf_real *panel, const dvbf_real *large, int y,
                          bool gathers) {
-  size_t width = (size_t)d->size * (size_t)d->large.channels;
+  size_t channels = (size_t)d->large.channels, width = (size_t)d->size * channels;
   for (int i = 0; i < d->size; i++) {
     int line = y * d->stride + i - d->padding;
     bool inside = line >= 0 && line < d->large.height;
-    sights s = sights_of(d, panel, large, inside ? line : 0, i);
+    sights s = {.patch = panel + (size_t)i * width,
+                .image = (dvbf_real *)large + (size_t)(inside ? line : 0) * (size_t)d->large.width * channels,
+                .apart = (size_t)patch_of(d),
+                .step = (size_t)d->stride * channels,
+                .channels = channels};
     for (int x = 0; x < d->small.width && !inside && gathers; x++)
       memset(s.patch + (size_t)x * s.apart, 0, width * sizeof *panel);
     if (inside) pass_line(d, &s, gathers);

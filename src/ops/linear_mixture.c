@@ -97,11 +97,9 @@ static void weight_gradient(dvbf_run *run, const dvbf_op *op, dvbf_value v, int 
 
 static void open_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value v = op->in[V];
-  int steps = op->out[PARTS].steps;
-  if (v.steps == 1)
-    weight_gradient(run, op, v, 0, steps);
-  else
-    for (int t = 0; t < steps; t++) weight_gradient(run, op, dvbf_steps(v, t, 1), t, 1);
+  int steps = op->out[PARTS].steps, together = v.steps > 1 ? 1 : steps;
+  for (int t = 0; t < steps; t += together)
+    weight_gradient(run, op, v.steps > 1 ? dvbf_steps(v, t, 1) : v, t, together);
 }
 
 static void step_emit(const dvbf_op *op, dvbf_code *code) {
