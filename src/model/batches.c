@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "data/dataset.h"
 #include "engine/kernels.h"
-#include "model/model.h"
 
 #include <string.h>
 

@@ -6,10 +6,7 @@
 #include "model/program.h"
 
 #include "base/error.h"
-#include "data/dataset.h"
-#include "engine/engine.h"
 #include "model/density.h"
-#include "ops/ops.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* Recurrent parts of models: bidirectional networks over K frames with one or two layers and fast dropout
  * (dv_record_birnn), gated recurrent units (dv_gru_open, dv_gru_step), and frames that a model reads back,
  * generated where they were not observed (dv_record_imputation). */
-#include "engine/engine.h"
 #include "math/random.h"
 #include "model/networks.h"
 #include "model/program.h"

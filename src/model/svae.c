@@ -14,7 +14,6 @@
 #include "base/memory.h"
 #include "math/portable.h"
 #include "model/networks.h"
-#include "ops/ops.h"
 
 #include <math.h>
 

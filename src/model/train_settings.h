@@ -20,7 +20,7 @@ typedef struct dv_train_settings {
 #include "base/settings_lines.h"
 DV_ACCESS(train, "train")
 
-/* Bounds of ln sigma of q(w), of q(z) and of a dkf's transition; scales of first weights from z and u to
+/* Bounds of ln sigma of q(w), of q(z) and of its prior; scales of first weights from z and u to
  * q(w), and from the hidden units of the emission to x, times the root of their number. */
 #define DV_LOG_SIGMA_MIN -8
 #define DV_LOG_SIGMA_MAX 2.5

@@ -4,7 +4,8 @@
  *
  *   bound = sum_t ln p(x_t | z_t) - KL(q(z_t | x_t) || N(0, I))
  *
- * A frame that is not seen has z_t from the prior. */
+ * A frame that is not seen has z_t from the prior. It is the shortest class, whose recorders show what the
+ * others need as well. */
 #include "model/networks.h"
 
 /* z and kl of `steps` steps from `first` on, of which `seen` may be seen. */
@@ -21,6 +22,8 @@ static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int st
   return d;
 }
 
+/* A whole sequence: all frames are encoded at once. What is drawn at the first step and later, and from which
+ * q, stands in the program, so that samples can be weighted. */
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   int later = p->steps - 1;
   dvbf_drawn all = encode(p, m, 0, p->steps, p->observe);
@@ -28,10 +31,12 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
   if (later) p->later = dv_drawn_steps(&all, 1, later);
 }
 
+/* z[0] from the first frame, with which a filter begins. */
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   p->first = encode(p, m, 0, 1, 1);
 }
 
+/* z[1] from its frame alone: with neither state nor control there is nothing to move. */
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   p->later = encode(p, m, 1, 1, 1);
 }
