@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- Paths and folders ---- */
+/* ---- Paths ---- */
 
 void dv_join(dv_path out, const char *folder, const char *name) {
   size_t length = strlen(folder);
@@ -32,22 +32,70 @@ dvbf_status dv_refuse_existing(const char *path, bool force, dvbf_error *error) 
                  "%.300s: exists already and is left as it is; choose another name or add --force", path);
 }
 
-/* Some file systems cannot sync a folder. Files renamed in it are whole nevertheless. */
-static void sync_folder_of(const char *path) {
-  char folder[4096];
-  snprintf(folder, sizeof folder, "%s", path);
-  char *slash = strrchr(folder, '/');
-  if (!slash)
-    snprintf(folder, sizeof folder, ".");
-  else
-    slash[slash == folder] = 0;
-  dv_sync(folder);
+/* ---- New files ---- */
+
+/* An unguessable name. */
+static void choose_temporary(dv_new_file *place) {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now); /* another file of that name is refused all the same */
+    number = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)getpid();
+  }
+  snprintf(place->temporary, sizeof place->temporary, "%s.tmp-%016llx", place->name,
+           (unsigned long long)number);
 }
 
-/* The entry of a new folder is on the disk when the folder above it is. */
+/* Returns 0, or -1 with errno. Leave it in any case. */
+static int find_place(dv_new_file *place, const char *path) {
+  dv_path folder;
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  size_t before = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+  place->folder = -1;
+  if (before >= sizeof folder || strlen(name) >= sizeof place->name) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  memcpy(folder, path, before);
+  folder[before] = 0;
+  strcpy(place->name, name);
+  choose_temporary(place);
+  place->folder = open(before ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return place->folder < 0 ? -1 : 0;
+}
+
+int dv_create_at(int folder, const char *name) {
+  return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
+/* A new file under the temporary name. */
+static int create(dv_new_file *place) {
+  enum { TRIES = 8 };
+  int descriptor = -1;
+  for (int i = 0; i < TRIES && descriptor < 0; i++) {
+    if (i) choose_temporary(place);
+    descriptor = dv_create_at(place->folder, place->temporary);
+    if (descriptor < 0 && errno != EEXIST) break;
+  }
+  return descriptor;
+}
+
+static void leave(dv_new_file *place) {
+  int reason = errno;
+  if (place->folder >= 0) close(place->folder);
+  place->folder = -1;
+  errno = reason;
+}
+
+/* ---- Folders ---- */
+
+/* The entry of a new folder is on the disk when the folder above it is. Some file systems cannot sync one;
+ * files renamed in it are whole nevertheless. */
 static bool make_one(const char *path) {
+  dv_new_file place;
   if (mkdir(path, 0777)) return false;
-  sync_folder_of(path);
+  if (!find_place(&place, path)) fsync(place.folder);
+  leave(&place);
   return true;
 }
 
@@ -70,16 +118,15 @@ dvbf_status dv_make_folder(const char *path, dvbf_error *error) {
 }
 
 dvbf_status dvbf_folder_make(const char *path, dvbf_error *error) {
-  dv_path probe;
-  dv_new_file place;
+  dv_path name;
+  dv_atomic_file probe;
   dvbf_status status = dv_make_folder(path, error);
   if (status) return status;
-  dv_join(probe, path, ".dvbf-probe");
-  int descriptor = dv_new_file_find(&place, probe) ? -1 : dv_new_file_create(&place);
-  if (descriptor < 0 || write(descriptor, "", 1) != 1)
+  dv_join(name, path, ".dvbf-probe");
+  bool open = !dv_atomic_open(&probe, name, NULL);
+  if (!open || putc(0, probe.stream) == EOF || fflush(probe.stream))
     status = dv_fail(error, DVBF_IO, "%.300s: the folder cannot be written: %s", path, strerror(errno));
-  if (descriptor >= 0) close(descriptor), unlinkat(place.folder, place.temporary, 0);
-  dv_new_file_leave(&place);
+  if (open) dv_atomic_abandon(&probe);
   return status;
 }
 
@@ -98,59 +145,6 @@ FILE *dv_open_file(const char *path, dvbf_error *error) {
     dv_report(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
   if (descriptor >= 0) close(descriptor);
   return NULL;
-}
-
-/* ---- New files ---- */
-
-/* An unguessable name. */
-static void choose_temporary(dv_new_file *place) {
-  uint64_t number = 0;
-  if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now); /* another file of that name is refused all the same */
-    number = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)getpid();
-  }
-  snprintf(place->temporary, sizeof place->temporary, "%s.tmp-%016llx", place->name,
-           (unsigned long long)number);
-}
-
-int dv_new_file_find(dv_new_file *place, const char *path) {
-  dv_path folder;
-  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  size_t before = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
-  place->folder = -1;
-  if (before >= sizeof folder || strlen(name) >= sizeof place->name) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  memcpy(folder, path, before);
-  folder[before] = 0;
-  strcpy(place->name, name);
-  choose_temporary(place);
-  place->folder = open(before ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return place->folder < 0 ? -1 : 0;
-}
-
-int dv_create_at(int folder, const char *name) {
-  return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-}
-
-int dv_new_file_create(dv_new_file *place) {
-  enum { TRIES = 8 };
-  int descriptor = -1;
-  for (int i = 0; i < TRIES && descriptor < 0; i++) {
-    if (i) choose_temporary(place);
-    descriptor = dv_create_at(place->folder, place->temporary);
-    if (descriptor < 0 && errno != EEXIST) break;
-  }
-  return descriptor;
-}
-
-void dv_new_file_leave(dv_new_file *place) {
-  int reason = errno;
-  if (place->folder >= 0) close(place->folder);
-  place->folder = -1;
-  errno = reason;
 }
 
 /* Renames the written file to its name and syncs it. */
@@ -172,19 +166,19 @@ dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_err
   dvbf_status status = DVBF_OK;
   const char *slash = strrchr(path, '/');
   int before = slash ? (int)(slash - path) + 1 : 0, length = -1;
-  if (!dv_new_file_find(&place, path)) length = snprintf(out, size, "%.*s%s", before, path, place.temporary);
+  if (!find_place(&place, path)) length = snprintf(out, size, "%.*s%s", before, path, place.temporary);
   if (place.folder < 0)
     status = dv_fail(error, DVBF_IO, "%.200s: cannot be created: %s", path, strerror(errno));
   else if (length < 0 || (size_t)length >= size)
     status = dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path, size);
-  dv_new_file_leave(&place);
+  leave(&place);
   return status;
 }
 
 dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error) {
   dv_new_file place;
   const char *slash = strrchr(temporary, '/');
-  if (dv_new_file_find(&place, path)) {
+  if (find_place(&place, path)) {
     int refused = errno;
     unlink(temporary);
     return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s", path, strerror(refused));
@@ -194,7 +188,7 @@ dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *erro
   int reason = descriptor < 0 || fsync(descriptor) ? errno : 0;
   if (descriptor >= 0) close(descriptor);
   dvbf_status status = publish(&place, path, reason, error);
-  dv_new_file_leave(&place);
+  leave(&place);
   return status;
 }
 
@@ -215,7 +209,7 @@ dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *e
     return dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path,
                    sizeof file->path);
   strcpy(file->path, path);
-  file->descriptor = dv_new_file_find(&file->place, path) ? -1 : dv_new_file_create(&file->place);
+  file->descriptor = find_place(&file->place, path) ? -1 : create(&file->place);
   if (file->descriptor >= 0) file->stream = fdopen(file->descriptor, "wb");
   if (file->stream) return DVBF_OK;
   int reason = errno;
@@ -223,7 +217,7 @@ dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *e
     close(file->descriptor);
     unlinkat(file->place.folder, file->place.temporary, 0);
   }
-  dv_new_file_leave(&file->place);
+  leave(&file->place);
   return dv_fail(error, DVBF_IO, "%.200s: cannot be created: %s", path, strerror(reason));
 }
 
@@ -236,7 +230,7 @@ dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error) {
   if (fclose(file->stream) && !reason) reason = errno;
   file->stream = NULL;
   dvbf_status status = publish(&file->place, file->path, reason, error);
-  dv_new_file_leave(&file->place);
+  leave(&file->place);
   return status;
 }
 
@@ -245,5 +239,5 @@ void dv_atomic_abandon(dv_atomic_file *file) {
   fclose(file->stream);
   file->stream = NULL;
   unlinkat(file->place.folder, file->place.temporary, 0);
-  dv_new_file_leave(&file->place);
+  leave(&file->place);
 }

@@ -19,7 +19,7 @@ dvbf_status dv_make_folder(const char *path, dvbf_error *error);
 /* Opens a regular file for reading; NULL with a sentence if it is a folder, a pipe or a device. */
 FILE *dv_open_file(const char *path, dvbf_error *error);
 
-/* ---- New files ---- */
+/* ---- Files that appear whole or not at all ---- */
 
 /* Where a file is made: its folder (held open, so that a renamed path does no harm), its final name, and an
  * unguessable temporary name. */
@@ -28,16 +28,9 @@ typedef struct dv_new_file {
   char name[256], temporary[288];
 } dv_new_file;
 
-/* Returns 0, or -1 with errno. Leave it in any case. */
-int dv_new_file_find(dv_new_file *place, const char *path);
-void dv_new_file_leave(dv_new_file *place);
 /* Every new file is opened here: it must not exist, and no link is followed. Returns the descriptor, or -1
  * with errno. */
 int dv_create_at(int folder, const char *name);
-/* The same under the place's temporary name. */
-int dv_new_file_create(dv_new_file *place);
-
-/* ---- Files that appear whole or not at all ---- */
 
 typedef struct dv_atomic_file {
   FILE *stream;

@@ -43,6 +43,12 @@ void *dv_grow(void *list, size_t count, size_t size) {
   return full ? dv_realloc(list, count ? 2 * count : LEAST, size) : list;
 }
 
+size_t dv_place(double *block, const dv_extent *parts, size_t count) {
+  size_t used = 0;
+  for (size_t i = 0; i < count; used += parts[i++].size) *parts[i].at = block ? block + used : NULL;
+  return used;
+}
+
 char *dv_strdup(const char *text) {
   size_t size = strlen(text) + 1;
   char *copy = dv_calloc(size, 1);

@@ -23,6 +23,14 @@ void *dv_realloc(void *old, size_t count, size_t size);
  * above. */
 void *dv_grow(void *list, size_t count, size_t size);
 
+/* A part of a block of doubles: where its address goes, and its size. */
+typedef struct dv_extent {
+  double **at;
+  size_t size;
+} dv_extent;
+/* Places parts one after the other, or none of them if the block is NULL; returns their size together. */
+size_t dv_place(double *block, const dv_extent *parts, size_t count);
+
 char *dv_strdup(const char *text);
 void dv_free(void *memory);
 /* Frees all that are listed. */

@@ -173,10 +173,6 @@ unsigned dvbf_ranks_count(const dvbf_ranks *ranks) {
   return (unsigned)dv_ranks_size(ranks);
 }
 
-int dvbf_ranks_largest(dvbf_ranks *ranks, int value) {
-  return dv_ranks_largest(ranks, value);
-}
-
 /* ---- Sharing work ---- */
 
 int dv_ranks_rank(const dv_ranks *t) {
@@ -216,7 +212,7 @@ void dv_ranks_exchange(dv_ranks *t, const dv_parcel *out, size_t n_out, const dv
   if (t) t->carrier->exchange(t->state, out, n_out, in, n_in);
 }
 
-int dv_ranks_largest(dv_ranks *t, int value) {
+int dvbf_ranks_largest(dvbf_ranks *t, int value) {
   if (!t) return value;
   t->values[t->rank] = (uint64_t)(int64_t)value;
   dv_ranks_gather(t, t->values, sizeof *t->values, (size_t)t->size);

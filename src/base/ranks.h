@@ -57,7 +57,5 @@ void dv_ranks_gather_blocks(dv_ranks *team, void *data, size_t unit, size_t coun
 void dv_ranks_gather_parts(dv_ranks *team, void *data, size_t unit, const size_t *first);
 void dv_ranks_broadcast(dv_ranks *team, void *data, size_t bytes);
 void dv_ranks_exchange(dv_ranks *team, const dv_parcel *out, size_t n_out, const dv_parcel *in, size_t n_in);
-/* The largest of the values that the ranks give. */
-int dv_ranks_largest(dv_ranks *team, int value);
 /* Fails unless all ranks have the same value; `what` names it. */
 dvbf_status dv_ranks_agree(dv_ranks *team, uint64_t value, const char *what, dvbf_error *error);

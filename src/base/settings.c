@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct dvbf_settings {
   const dv_table *table;
@@ -30,6 +31,11 @@ static const dv_setting *find_entry(const dv_table *t, const char *name) {
   for (size_t i = 0; i < t->count; i++)
     if (!strcmp(t->settings[i].name, name)) return &t->settings[i];
   return NULL;
+}
+
+/* Settings of how training runs, not of what is trained. */
+static bool is_running(const dv_setting *e) {
+  return !strcmp(e->group, "Running");
 }
 
 static dv_origin origin(const dvbf_settings *s, const dv_setting *e) {
@@ -75,14 +81,9 @@ static const char *nearest(const dv_table *t, const char *name) {
 
 /* Position of `value` in "a|b|c", or -1. */
 static int64_t choice_index(const char *choices, const char *value) {
-  size_t length = strlen(value);
-  int64_t index = 0;
-  for (const char *at = choices; at; index++) {
-    const char *bar = strchr(at, '|');
-    size_t size = bar ? (size_t)(bar - at) : strlen(at);
-    if (size == length && !memcmp(at, value, size)) return index;
-    at = bar ? bar + 1 : NULL;
-  }
+  dv_cursor left = dv_cursor_of(choices);
+  for (int64_t index = 0; dv_cursor_left(&left); index++, dv_cursor_take(&left, '|'))
+    if (dv_cursor_equals(dv_cursor_until(&left, '|'), value)) return index;
   return -1;
 }
 
@@ -91,27 +92,15 @@ static void choice_text(const char *choices, int64_t index, char *out, size_t si
   snprintf(out, size, "%.*s", (int)strcspn(choices, "|"), choices);
 }
 
-static void spread_choices(const char *choices, char *out, size_t size) {
-  size_t used = 0;
-  for (const char *c = choices; *c && used + 4 < size; c++) {
-    if (*c == '|') {
-      memcpy(out + used, " | ", 3);
-      used += 3;
-    } else {
-      out[used++] = *c;
-    }
-  }
-  out[used] = 0;
-}
-
 static void range_text(const dv_setting *e, char *out, size_t size) {
-  DV_PLAIN_NUMBERS;
-  if (e->choices)
-    spread_choices(e->choices, out, size);
-  else if (e->kind == DV_KIND_TEXT)
-    snprintf(out, size, "text");
-  else
-    snprintf(out, size, e->kind == DV_KIND_INT ? "[%.0f, %.0f]" : "[%.10g, %.10g]", e->low, e->high);
+  dv_cursor left = dv_cursor_of(e->choices ? e->choices : "");
+  snprintf(out, size, "%s", e->kind == DV_KIND_TEXT ? "text" : "");
+  if (e->kind == DV_KIND_INT || e->kind == DV_KIND_REAL)
+    dv_print(out, size, e->kind == DV_KIND_INT ? "[%.0f, %.0f]" : "[%.10g, %.10g]", e->low, e->high);
+  for (const char *before = ""; dv_cursor_left(&left); before = " | ", dv_cursor_take(&left, '|')) {
+    dv_cursor one = dv_cursor_until(&left, '|');
+    dv_append(out, size, "%s%.*s", before, (int)dv_cursor_left(&one), one.at);
+  }
 }
 
 static dvbf_status out_of_range(const dv_setting *e, const char *value, dvbf_error *error) {
@@ -127,52 +116,47 @@ static dvbf_status out_of_range(const dv_setting *e, const char *value, dvbf_err
 static dvbf_status set_entry(unsigned char *values, const dv_setting *e, const char *text,
                              dvbf_error *error) {
   DV_PLAIN_NUMBERS;
+  void *to = values + e->offset;
   char *end;
   errno = 0;
   if (e->choices) {
     int64_t index = choice_index(e->choices, text);
     if (index < 0) return out_of_range(e, text, error);
-    memcpy(values + e->offset, &index, sizeof index);
+    *(int64_t *)to = index;
   } else if (e->kind == DV_KIND_TEXT) {
     if (strlen(text) >= DV_TEXT || strpbrk(text, "#\r\n"))
       return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one line of at most %d characters without #",
                      e->name, text, DV_TEXT - 1);
-    memset(values + e->offset, 0, DV_TEXT);
-    strcpy((char *)values + e->offset, text);
+    memset(to, 0, DV_TEXT);
+    strcpy(to, text);
   } else if (e->kind == DV_KIND_INT) {
     long long number = strtoll(text, &end, 10);
     if (end == text || *end || errno || (double)number < e->low || (double)number > e->high)
       return out_of_range(e, text, error);
-    int64_t value = number;
-    memcpy(values + e->offset, &value, sizeof value);
+    *(int64_t *)to = number;
   } else {
     double value = strtod(text, &end);
     if (end == text || *end || !isfinite(value) || value < e->low || value > e->high)
       return out_of_range(e, text, error);
-    memcpy(values + e->offset, &value, sizeof value);
+    *(double *)to = value;
   }
   return DVBF_OK;
 }
 
 static void get_entry(const unsigned char *values, const dv_setting *e, char *out, size_t size) {
   DV_PLAIN_NUMBERS;
+  const void *from = values + e->offset;
   if (e->kind == DV_KIND_TEXT) {
-    snprintf(out, size, "%s", (const char *)values + e->offset);
-    return;
-  }
-  if (e->kind == DV_KIND_REAL) {
-    double value;
-    memcpy(&value, values + e->offset, sizeof value);
+    snprintf(out, size, "%s", (const char *)from);
+  } else if (e->kind == DV_KIND_REAL) {
+    double value = *(const double *)from;
     snprintf(out, size, "%.9g", value);
     if (strtod(out, NULL) != value) snprintf(out, size, "%.17g", value);
-    return;
+  } else if (e->choices) {
+    choice_text(e->choices, *(const int64_t *)from, out, size);
+  } else {
+    snprintf(out, size, "%lld", (long long)*(const int64_t *)from);
   }
-  int64_t value;
-  memcpy(&value, values + e->offset, sizeof value);
-  if (e->choices)
-    choice_text(e->choices, value, out, size);
-  else
-    snprintf(out, size, "%lld", (long long)value);
 }
 
 /* Settings of later groups are written only if they differ from the default, so that adding one does not
@@ -194,15 +178,14 @@ dvbf_status dvbf_settings_new(dvbf_settings **out, const char *name, dvbf_error 
   dvbf_settings *s = dv_calloc(1, sizeof *s + t->size);
   if (!s) return dv_fail_memory(error, "making settings");
   s->table = t;
-  for (size_t i = 0; i < t->count; i++) {
-    dvbf_status status = set_entry(s->values, &t->settings[i], t->settings[i].initial, error);
-    if (status) {
-      dv_free(s);
-      return status;
-    }
-  }
-  *out = s;
-  return DVBF_OK;
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < t->count && !status; i++)
+    status = set_entry(s->values, &t->settings[i], t->settings[i].initial, error);
+  if (status)
+    dv_free(s);
+  else
+    *out = s;
+  return status;
 }
 
 dvbf_status dvbf_settings_copy(dvbf_settings **out, const dvbf_settings *from, dvbf_error *error) {
@@ -353,7 +336,7 @@ dvbf_status dvbf_settings_inherit(dvbf_settings *s, const dvbf_settings *from, d
   for (size_t i = 0; i < s->table->count && !status; i++) {
     const dv_setting *to = &s->table->settings[i], *e = find_entry(from->table, to->name);
     char value[DV_TEXT];
-    if (!e || !strcmp(e->group, "Running")) continue;
+    if (!e || is_running(e)) continue;
     get_entry(from->values, e, value, sizeof value);
     status = set_entry(s->values, to, value, error);
   }
@@ -374,14 +357,17 @@ dvbf_status dv_settings_lay(dvbf_settings *s, const dvbf_settings *over, dvbf_er
   return status;
 }
 
+int dv_cores(void) {
+  cpu_set_t set;
+  if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n > 0 ? (int)n : 1;
+}
+
 unsigned dvbf_settings_threads(const dvbf_settings *s) {
   const dv_setting *e = find_entry(s->table, "threads");
-  char text[DV_TEXT] = "0";
-  cpu_set_t cores;
-  if (e) get_entry(s->values, e, text, sizeof text);
-  unsigned threads = (unsigned)strtoul(text, NULL, 10);
-  if (threads) return threads;
-  return sched_getaffinity(0, sizeof cores, &cores) ? 1 : (unsigned)CPU_COUNT(&cores);
+  int64_t threads = e ? *(const int64_t *)(const void *)(s->values + e->offset) : 0;
+  return (unsigned)(threads ? threads : dv_cores());
 }
 
 void dvbf_settings_interrupt(dvbf_settings *s, const volatile int *flag) {
@@ -433,8 +419,7 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
   if (!lines) {
     char known[256] = "";
     for (size_t i = 0; dvbf_preset_name(i, NULL); i++)
-      snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
-               dvbf_preset_name(i, NULL));
+      dv_append(known, sizeof known, "%s%s", i ? ", " : "", dvbf_preset_name(i, NULL));
     return dv_fail(error, DVBF_ARGUMENT, "preset = %.60s: no such preset; the known ones are %s", preset,
                    known);
   }
@@ -579,11 +564,6 @@ bool dv_next_change(char **rest, char **name, char **value) {
 
 const char *dv_settings_table_name(const dvbf_settings *s) {
   return s->table->name;
-}
-
-/* Settings of how training runs, not of what is trained. */
-static bool is_running(const dv_setting *e) {
-  return !strcmp(e->group, "Running");
 }
 
 dvbf_status dv_settings_each(const dvbf_settings *s,

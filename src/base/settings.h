@@ -105,6 +105,9 @@ static inline bool dv_interrupted(const volatile int *flag) {
 /* The ranks that share work with these settings; NULL: none. */
 dvbf_ranks *dv_settings_ranks(const dvbf_settings *settings);
 
+/* Cores that this process may use. */
+int dv_cores(void);
+
 /* A value that training finds: files leave it out, so that a new run with these settings finds it again. */
 void dv_settings_leave_open(dvbf_settings *settings, const char *name);
 /* From now on the value counts as not given. */
@@ -132,6 +135,5 @@ bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, co
 
 /* ---- Presets ---- */
 
-/* Named sets of settings. */
 /* The preset's `name = value` lines for a table; NULL if it sets nothing there. */
 const char *dv_preset_lines(const char *preset, const char *table);

@@ -25,12 +25,12 @@
 #define SWITCH(...)
 #define TEXT(...)
 #define LISTED(...)
+#define TABLE(type)
+#define CLOSE(type)
 #endif
 
 #if DV_LINES == 1
-#define TABLE(type)
 #define END(type, called)
-#define CLOSE(type)
 #define ALSO(type, called)
 #define CHOICE(field, name, initial, choices, ...) enum { choices };
 #define OF(number, text) number,
@@ -85,9 +85,7 @@
 #endif
 
 #if DV_LINES == 4
-#define TABLE(type)
 #define CHOICE(...)
-#define CLOSE(type)
 #define END ALSO
 #define ALSO(type, called)                                                                                   \
   {.name = called,                                                                                           \

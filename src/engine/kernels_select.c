@@ -3,7 +3,6 @@
  * differently. */
 #include "base/error.h"
 #include "engine/kernels.h"
-#include "engine/threads.h"
 #include "math/portable.h"
 #include "settings_tables.h"
 

@@ -9,9 +9,7 @@
 #include "math/portable.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 /* Turns that a wait spins before it sleeps: a barrier in an update takes microseconds, and waking a thread
  * costs more. */
@@ -96,13 +94,6 @@ void dv_threads_run(dv_threads *pool, void (*job)(void *user, int worker), void 
   job(user, 0);
   dv_restore_denormals(before);
   dv_threads_barrier(pool);
-}
-
-int dv_cores(void) {
-  cpu_set_t set;
-  if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
-  long n = sysconf(_SC_NPROCESSORS_ONLN);
-  return n > 0 ? (int)n : 1;
 }
 
 dvbf_status dv_threads_new(dv_threads **out, unsigned threads, dvbf_error *error) {

@@ -5,8 +5,6 @@
 
 typedef struct dv_threads dv_threads;
 
-/* Cores that this process may use. */
-int dv_cores(void);
 /* threads = 0: as many as there are cores. */
 dvbf_status dv_threads_new(dv_threads **out, unsigned threads, dvbf_error *error);
 void dv_threads_free(dv_threads *pool);

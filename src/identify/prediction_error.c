@@ -201,11 +201,9 @@ static bool is_stable(const double *theta, void *user) {
 static dvbf_status least_squares(far *a, double *theta, dv_levenberg how, const volatile int *interrupt,
                                  dvbf_error *error) {
   how.rows = a->rows;
-  how.steps = 40;
-  how.enough = 1e-4;
   how.interrupt = interrupt;
   how.user = a;
-  return dv_levenberg_run(theta, NULL, &how, error);
+  return dv_levenberg_run(theta, &how, error);
 }
 
 static dvbf_status refine(far *a, const volatile int *interrupt, dvbf_error *error) {

@@ -16,6 +16,12 @@ double dv_dot(const double *a, const double *b, size_t n) {
   return sum;
 }
 
+static void swap(double *a, double *b) {
+  double before = *a;
+  *a = *b;
+  *b = before;
+}
+
 /* ---- Orthonormal rows ---- */
 
 static void any_direction(double *row, int n, int number) {
@@ -125,11 +131,7 @@ double dv_invert(double *a, int n, double least, int *order) {
     if (!(fabs(pivot) >= least)) return NAN;
     log_det += dv_log(fabs(pivot));
     order[k] = best;
-    for (int j = 0; j < n; j++) {
-      double swap = a[k * n + j];
-      a[k * n + j] = a[best * n + j];
-      a[best * n + j] = swap;
-    }
+    for (int j = 0; j < n; j++) swap(&a[k * n + j], &a[best * n + j]);
     a[k * n + k] = 1;
     for (int j = 0; j < n; j++) a[k * n + j] /= pivot;
     for (int i = 0; i < n; i++) {
@@ -140,11 +142,7 @@ double dv_invert(double *a, int n, double least, int *order) {
     }
   }
   for (int k = n - 1; k >= 0; k--) /* rows were swapped: so must be the columns of the inverse */
-    for (int i = 0; i < n && order[k] != k; i++) {
-      double swap = a[i * n + k];
-      a[i * n + k] = a[i * n + order[k]];
-      a[i * n + order[k]] = swap;
-    }
+    for (int i = 0; i < n; i++) swap(&a[i * n + k], &a[i * n + order[k]]);
   return log_det;
 }
 
@@ -272,14 +270,6 @@ static bool separate(double *u, double *v, size_t n, size_t i, size_t j) {
   return true;
 }
 
-static void swap_rows(double *rows, size_t n, size_t i, size_t j) {
-  for (size_t k = 0; k < n && i != j; k++) {
-    double swap = rows[i * n + k];
-    rows[i * n + k] = rows[j * n + k];
-    rows[j * n + k] = swap;
-  }
-}
-
 /* Sorts the rows s_k u_k of u by their length, with those of v, and makes their lengths 1. */
 static void sort_and_scale(double *u, double *s, double *v, size_t n) {
   bool whole = true;
@@ -288,11 +278,11 @@ static void sort_and_scale(double *u, double *s, double *v, size_t n) {
     size_t largest = k;
     for (size_t i = k + 1; i < n; i++)
       if (s[i] > s[largest]) largest = i;
-    double swap = s[k];
-    s[k] = s[largest];
-    s[largest] = swap;
-    swap_rows(u, n, k, largest);
-    swap_rows(v, n, k, largest);
+    swap(&s[k], &s[largest]);
+    for (size_t i = 0; i < n; i++) {
+      swap(&u[k * n + i], &u[largest * n + i]);
+      swap(&v[k * n + i], &v[largest * n + i]);
+    }
     for (size_t i = 0; i < n && s[k] > 0; i++) u[k * n + i] /= s[k];
     whole = whole && s[k] > 0;
   }

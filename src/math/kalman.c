@@ -12,20 +12,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Places the parts one after the other; returns their size. */
 static size_t place_system(dv_system *s, double *values) {
-  size_t z = (size_t)s->n_z, u = (size_t)s->n_u, x = (size_t)s->n_x, used = 0;
-  struct {
-    double **part;
-    size_t size;
-  } parts[] = {{&s->a, z * z},   {&s->b, z * u},   {&s->h, x * z},  {&s->d, x * u},
-               {&s->shift_z, z}, {&s->shift_x, x}, {&s->q, z * z},  {&s->r, x * x},
-               {&s->s, z * x},   {&s->mean, z},    {&s->cov, z * z}};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    *parts[i].part = values ? values + used : NULL;
-    used += parts[i].size;
-  }
-  return used;
+  size_t z = (size_t)s->n_z, u = (size_t)s->n_u, x = (size_t)s->n_x;
+  const dv_extent parts[] = {{&s->a, z * z},   {&s->b, z * u},   {&s->h, x * z},  {&s->d, x * u},
+                             {&s->shift_z, z}, {&s->shift_x, x}, {&s->q, z * z},  {&s->r, x * x},
+                             {&s->s, z * x},   {&s->mean, z},    {&s->cov, z * z}};
+  return dv_place(values, parts, sizeof parts / sizeof *parts);
 }
 
 size_t dv_system_size(int n_z, int n_u, int n_x) {
@@ -80,27 +72,20 @@ void dv_system_set_gain(dv_system *s, const double *k) {
 
 /* ---- Filter ---- */
 
-/* Counts the parts (memory = NULL) or places them. */
 static size_t place_filter(dv_kalman *k, double *memory, int n_z, int n_x) {
-  size_t z = (size_t)n_z, x = (size_t)n_x, most = z > x ? z : x, used = 0;
-  double *which = NULL;
-  struct {
-    double **part;
-    size_t size;
-  } parts[] = {{&k->mean, z},
-               {&k->cov, z * z},
-               {&k->filtered, z},
-               {&k->filtered_cov, z * z},
-               {&which, x},
-               {&k->innovation, x},
-               {&k->u_factor, x * x},
-               {&k->state_gain, z * x},
-               {&k->move_gain, z * x},
-               {&k->scratch, 2 * most * most}};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    if (memory) *parts[i].part = memory + used;
-    used += parts[i].size;
-  }
+  size_t z = (size_t)n_z, x = (size_t)n_x, most = z > x ? z : x;
+  double *which;
+  const dv_extent parts[] = {{&k->mean, z},
+                             {&k->cov, z * z},
+                             {&k->filtered, z},
+                             {&k->filtered_cov, z * z},
+                             {&which, x},
+                             {&k->innovation, x},
+                             {&k->u_factor, x * x},
+                             {&k->state_gain, z * x},
+                             {&k->move_gain, z * x},
+                             {&k->scratch, 2 * most * most}};
+  size_t used = dv_place(memory, parts, sizeof parts / sizeof *parts);
   k->which = (int *)(void *)which;
   return used;
 }
@@ -271,22 +256,18 @@ typedef struct wide {
   double *j, *a, *a_transposed, *q;    /* [n_z][n_z] */
   double *p, *inverse, *c, *ac, *next; /* [n_z][n_z] */
   int *order;                          /* [n_z] */
-  double *memory;
 } wide;
 
 static dvbf_status wide_new(wide *w, int n_z, int n_x, dvbf_error *error) {
-  size_t z = (size_t)n_z, x = (size_t)n_x, used = x * x + 3 * z * x;
-  double **squares[] = {&w->j, &w->a, &w->a_transposed, &w->q, &w->p, &w->inverse, &w->c, &w->ac, &w->next};
-  size_t count = sizeof squares / sizeof *squares;
-  w->memory = dv_calloc(used + count * z * z, sizeof *w->memory);
+  size_t z = (size_t)n_z, x = (size_t)n_x;
+  const dv_extent parts[] = {
+      {&w->r, x * x}, {&w->transposed, x * z},   {&w->k, z * x},   {&w->v, z * x}, {&w->j, z * z},
+      {&w->a, z * z}, {&w->a_transposed, z * z}, {&w->q, z * z},   {&w->p, z * z}, {&w->inverse, z * z},
+      {&w->c, z * z}, {&w->ac, z * z},           {&w->next, z * z}};
+  const size_t count = sizeof parts / sizeof *parts;
+  dv_place(dv_calloc(dv_place(NULL, parts, count), sizeof *w->r), parts, count);
   w->order = dv_calloc(z, sizeof *w->order);
-  if (!w->memory || !w->order) return dv_fail_memory(error, "filtering by a linear model");
-  w->r = w->memory;
-  w->transposed = w->r + x * x;
-  w->k = w->transposed + z * x;
-  w->v = w->k + z * x;
-  for (size_t i = 0; i < count; i++) *squares[i] = w->memory + used + i * z * z;
-  return DVBF_OK;
+  return w->r && w->order ? DVBF_OK : dv_fail_memory(error, "filtering by a linear model");
 }
 
 /* out [n_z][n_x] = (R^-1 transposed)' */
@@ -345,8 +326,7 @@ static dvbf_status fill_wide(dv_kalman_gains *g, size_t most, dvbf_error *error)
   dvbf_status status = wide_new(&w, s->n_z, s->n_x, error);
   if (!status && wide_begin(&w, s))
     while (g->steps < most && !g->rest && wide_step(&w, s, g->gains + g->steps * each, &g->rest)) g->steps++;
-  dv_free(w.memory);
-  dv_free(w.order);
+  DV_FREE(w.r, w.order);
   return status;
 }
 

@@ -111,8 +111,6 @@ void dv_kalman_gains_move(const dv_kalman_gains *gains, size_t t, double *mean, 
 
 /* ---- Samples ---- */
 
-/* Samples of a linear system. */
-
 /* out [n] += factor [n][n] times normal numbers. */
 void dv_add_noise(double *out, const double *factor, int n, dv_random *random, double *scratch /* [n] */);
 

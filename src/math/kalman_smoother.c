@@ -23,26 +23,20 @@ typedef struct parts {
 } parts;
 
 static size_t place(dv_smoothed *s, parts *p, int n_z, int n_x, int steps) {
-  size_t z = (size_t)n_z, t = (size_t)steps, wide = (size_t)(n_x > n_z ? n_x : n_z),
-         used = dv_kalman_size(n_z, n_x);
-  double *same = NULL;
-  struct {
-    double **part;
-    size_t size;
-  } all[] = {{&s->mean, t * z},
-             {&s->cov, t * z * z},
-             {&s->pair, t * z * z},
-             {&p->pull, t * z},
-             {&p->curve, t * z * z},
-             {&p->r, z},
-             {&p->n, z * z},
-             {&p->pair, z * z},
-             {&p->scratch, 2 * z * wide},
-             {&same, t / sizeof *same + 1}};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    *all[i].part = s->memory ? s->memory + used : NULL;
-    used += all[i].size;
-  }
+  size_t z = (size_t)n_z, t = (size_t)steps, wide = (size_t)(n_x > n_z ? n_x : n_z);
+  double *filter, *same;
+  const dv_extent all[] = {{&filter, dv_kalman_size(n_z, n_x)},
+                           {&s->mean, t * z},
+                           {&s->cov, t * z * z},
+                           {&s->pair, t * z * z},
+                           {&p->pull, t * z},
+                           {&p->curve, t * z * z},
+                           {&p->r, z},
+                           {&p->n, z * z},
+                           {&p->pair, z * z},
+                           {&p->scratch, 2 * z * wide},
+                           {&same, t / sizeof *same + 1}};
+  size_t used = dv_place(s->memory, all, sizeof all / sizeof *all);
   p->m = s->mean;
   p->cov = s->cov;
   p->loop = s->pair;

@@ -23,26 +23,20 @@ typedef struct levenberg {
   double sum, damping;
 } levenberg;
 
-static bool place(levenberg *l, double **block) {
+static bool allocate(levenberg *l) {
   size_t n = (size_t)l->how->n, rows = l->how->rows;
-  double *at = *block = dv_calloc(4 * n + 2 * n * n + (n + 2) * rows, sizeof **block);
-  if (!at) return false;
-  l->first = at;
-  l->next = l->first + n;
-  l->to = l->next + n;
-  l->step = l->to + n;
-  l->square = l->step + n;
-  l->factor = l->square + n * n;
-  l->now = l->factor + n * n;
-  l->moved = l->now + rows;
-  l->slopes = l->moved + rows;
-  return true;
+  const dv_extent parts[] = {{&l->first, n},  {&l->next, n},       {&l->to, n},
+                             {&l->step, n},   {&l->square, n * n}, {&l->factor, n * n},
+                             {&l->now, rows}, {&l->moved, rows},   {&l->slopes, n * rows}};
+  const size_t count = sizeof parts / sizeof *parts;
+  dv_place(dv_calloc(dv_place(NULL, parts, count), sizeof *l->first), parts, count);
+  return l->first;
 }
 
 /* The sum of squares at theta, whose residuals go to `out`; infinite if theta is not allowed. */
 static double look(const levenberg *l, const double *theta, double *out) {
   const dv_levenberg *how = l->how;
-  if (how->allowed && !how->allowed(theta, how->user)) return INFINITY;
+  if (!how->allowed(theta, how->user)) return INFINITY;
   how->residuals(out, theta, how->user);
   double sum = dv_dot(out, out, how->rows);
   for (int i = 0; i < how->n; i++) sum += how->ridge * (theta[i] - l->first[i]) * (theta[i] - l->first[i]);
@@ -91,26 +85,23 @@ static double improve(levenberg *l, double *theta) {
   return 0;
 }
 
-dvbf_status dv_levenberg_run(double *theta, double *sum, const dv_levenberg *how, dvbf_error *error) {
+dvbf_status dv_levenberg_run(double *theta, const dv_levenberg *how, dvbf_error *error) {
+  enum { STEPS = 40 };
+  const double enough = 1e-4; /* it ends where a step lowers the sum by less than this share */
   levenberg l = {.how = how, .damping = 1e-2};
-  double *block = NULL;
-  dvbf_status status = place(&l, &block) ? DVBF_OK : dv_fail_memory(error, "fitting free runs");
-  if (!status) {
-    memcpy(l.first, theta, (size_t)how->n * sizeof *theta);
-    l.sum = look(&l, theta, l.now);
-  }
-  for (int i = 0; i < how->steps && !status && isfinite(l.sum); i++) {
-    if (dv_interrupted(how->interrupt)) {
-      status = dv_fail_stopped(error);
-      break;
-    }
+  if (!allocate(&l)) return dv_fail_memory(error, "fitting free runs");
+  memcpy(l.first, theta, (size_t)how->n * sizeof *theta);
+  l.sum = look(&l, theta, l.now);
+  bool stopped = false;
+  for (int i = 0; i < STEPS && isfinite(l.sum); i++) {
+    stopped = dv_interrupted(how->interrupt);
+    if (stopped) break;
     differentiate(&l, theta);
     double before = l.sum;
-    if (improve(&l, theta) <= how->enough * before) break;
+    if (improve(&l, theta) <= enough * before) break;
   }
-  if (sum) *sum = l.sum;
-  dv_free(block);
-  return status;
+  dv_free(l.first);
+  return stopped ? dv_fail_stopped(error) : DVBF_OK;
 }
 
 /* ---- Ridge regression ---- */

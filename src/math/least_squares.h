@@ -1,36 +1,27 @@
 /* Least squares: nonlinear by Levenberg and Marquardt, and ridge regression of several targets. */
 #pragma once
 
-#include "base/error.h"
-
 #include <dvbf/core.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* ---- Levenberg-Marquardt ---- */
-
-/* Minimises a sum of squared nonlinear residuals; derivatives by differences. */
+/* ---- Levenberg-Marquardt: a sum of squared nonlinear residuals; derivatives by differences ---- */
 
 typedef struct dv_levenberg {
-  int n;         /* parameters */
-  size_t rows;   /* residuals */
-  int steps;     /* at most */
-  double ridge;  /* adds ridge |theta - first theta|^2 */
-  double enough; /* it ends where a step lowers the sum by less than this share */
+  int n;        /* parameters */
+  size_t rows;  /* residuals */
+  double ridge; /* adds ridge |theta - first theta|^2 */
   void (*residuals)(double *out /* [rows] */, const double *theta, void *user);
-  bool (*allowed)(const double *theta, void *user); /* NULL: every theta is */
-  const volatile int *interrupt;                    /* ends it with DVBF_STOPPED; may be NULL */
+  bool (*allowed)(const double *theta, void *user);
+  const volatile int *interrupt; /* ends it with DVBF_STOPPED; may be NULL */
   void *user;
 } dv_levenberg;
 
-/* Lowers the sum of squares from theta [n], which must be allowed; *sum, if not NULL, is the remaining sum.
- */
-dvbf_status dv_levenberg_run(double *theta, double *sum, const dv_levenberg *how, dvbf_error *error);
+/* Lowers the sum of squares from theta [n], which must be allowed. */
+dvbf_status dv_levenberg_run(double *theta, const dv_levenberg *how, dvbf_error *error);
 
-/* ---- Ridge regression ---- */
-
-/* Ridge regression of several targets on several inputs, of which the first is 1. */
+/* ---- Ridge regression of several targets on several inputs, of which the first is 1 ---- */
 
 /* All zeros: none. */
 typedef struct dv_ridge {

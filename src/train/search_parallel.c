@@ -343,8 +343,8 @@ static bool take_turn(crew *w) {
   note(s, &w->search->candidates);
   pthread_mutex_unlock(&w->lock);
   dv_ranks_gather_parts(s->team, s->reports, sizeof *s->reports, s->first);
-  busy = dv_ranks_largest(s->team, busy);
-  stop = dv_ranks_largest(s->team, stop);
+  busy = dvbf_ranks_largest(s->team, busy);
+  stop = dvbf_ranks_largest(s->team, stop);
   pthread_mutex_lock(&w->lock);
   size_t judged = take(s, &w->search->candidates);
   w->stop = w->stop || stop;

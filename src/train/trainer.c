@@ -114,7 +114,7 @@ __attribute__((format(printf, 2, 3))) static void announce(trainer *t, const cha
  * due. Returns the latter. */
 static bool agree(trainer *t, bool due) {
   enum { STOP = 2, DUE = 1 };
-  int all = dv_ranks_largest(t->team, t->asked ? STOP : due && t->first ? DUE : 0);
+  int all = dvbf_ranks_largest(t->team, t->asked ? STOP : due && t->first ? DUE : 0);
   t->stopped = t->stopped || all == STOP;
   return all == DUE;
 }
