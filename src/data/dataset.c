@@ -72,22 +72,15 @@ dvbf_status dvbf_data_name(dvbf_data *data, const char *array, size_t column, co
   return DVBF_OK;
 }
 
-/* *out = zeroed [count][steps][width], or NULL for width 0; false when memory is short. */
+/* *out = zeroed [count][steps][width], unless width is 0; false when memory is short. */
 static bool allocate_array(float **out, const dvbf_sequences *s, size_t width) {
   size_t size;
-  *out = NULL;
-  if (!width) return true;
-  if (dv_multiply(s->count, s->steps, &size) && dv_multiply(size, width, &size))
+  if (width && dv_multiply(s->count, s->steps, &size) && dv_multiply(size, width, &size))
     *out = dv_calloc(size, sizeof **out);
-  return *out;
+  return *out || !width;
 }
 
 dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_error *error) {
-  s->x = s->u = s->state = NULL;
-  s->start = NULL;
-  s->source = NULL;
-  s->origin = NULL;
-  s->facts = NULL;
   s->length = with_length ? dv_calloc(s->count, sizeof *s->length) : NULL;
   if ((with_length && !s->length) || !allocate_array(&s->x, s, s->n_x) || !allocate_array(&s->u, s, s->n_u) ||
       !allocate_array(&s->state, s, s->n_s)) {
@@ -235,14 +228,12 @@ static const char *fault(float value, bool gaps, bool may_have_gaps) {
                         : "correct or scale it, or leave out that sequence";
 }
 
-typedef dvbf_status measure_fn(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
-
 typedef struct array {
   const float *values; /* NULL: x */
   size_t width;
   bool gaps;
   const char *where, *prefix, *name;
-  measure_fn *measure;
+  dv_measure_fn *measure;
 } array;
 
 static dvbf_status check_row(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
@@ -264,13 +255,12 @@ static dvbf_status check_row(void *user, size_t sequence, size_t step, const flo
 
 /* Statistics that are kept, or those of a file, which take no longer, tell whether rows need to be checked.
  */
-static dvbf_status check_array(const dvbf_sequences *s, array *a, dvbf_error *error) {
+static dvbf_status check_array(const dvbf_sequences *s, array *a, bool anew, dvbf_error *error) {
   dv_statistics found;
   bool complete = false;
-  dvbf_status status = DVBF_OK;
   if (!a->width) return DVBF_OK;
-  if (s->facts || (s->source && !a->values)) {
-    status = a->measure(&found, s, error);
+  if (!anew && (s->facts || (s->source && !a->values))) {
+    dvbf_status status = a->measure(&found, s, error);
     if (status) return status;
     complete = dv_statistics_complete(&found, a->width, a->gaps);
     dv_statistics_free(&found);
@@ -278,26 +268,26 @@ static dvbf_status check_array(const dvbf_sequences *s, array *a, dvbf_error *er
   return complete ? DVBF_OK : dv_visit_rows(s, a->values, a->width, check_row, a, error);
 }
 
-dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, const char *prefix,
-                                  dvbf_error *error) {
+static dvbf_status check_values(const dvbf_sequences *s, const char *where, const char *prefix, bool anew,
+                                dvbf_error *error) {
   array x = {NULL, s->n_x, s->gaps, where, prefix, "x", dv_statistics_of_x};
   array u = {s->u, s->n_u, false, where, prefix, "u", dv_statistics_of_u};
   array state = {s->state, s->n_s, s->gaps, where, prefix, "state", dv_statistics_of_state};
-  dvbf_status status = dv_sequences_check_sizes(s, where, prefix, error);
-  if (!status) status = check_array(s, &x, error);
+  dvbf_status status = check_array(s, &x, anew, error);
   dvbf_status read = dv_sequences_intact(s, error); /* unreadable values look missing */
   if (read) return read;
-  if (!status) status = check_array(s, &u, error);
-  return status ? status : check_array(s, &state, error);
+  if (!status) status = check_array(s, &u, anew, error);
+  return status ? status : check_array(s, &state, anew, error);
+}
+
+dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, const char *prefix,
+                                  dvbf_error *error) {
+  dvbf_status status = dv_sequences_check_sizes(s, where, prefix, error);
+  return status ? status : check_values(s, where, prefix, false, error);
 }
 
 dvbf_status dv_sequences_recheck(const dvbf_sequences *s, const char *where, dvbf_error *error) {
-  array x = {.width = s->n_x, .gaps = s->gaps, .where = where, .prefix = "", .name = "x"};
-  array u = {.width = s->n_u, .where = where, .prefix = "", .name = "u"};
-  dvbf_status status = dv_visit_rows(s, NULL, s->n_x, check_row, &x, error);
-  dvbf_status read = dv_sequences_intact(s, error);
-  if (read) return read;
-  return status || !s->n_u ? status : dv_visit_rows(s, s->u, s->n_u, check_row, &u, error);
+  return check_values(s, where, "", true, error);
 }
 
 static dvbf_status columns_differ(const char *where, const char *prefix, const char *name, size_t found,
@@ -355,68 +345,23 @@ static bool is_chosen(uint64_t piece, size_t thinned) {
   return thinned < 2 || piece % thinned == (hash ^ hash >> 32) % thinned;
 }
 
-/* ---- Pieces ---- */
+/* ---- Visits and surveys ---- */
 
-/* The rows of a piece: steps first .. first + count - 1 of a sequence, `before` rows after the first of all.
- */
-typedef struct piece {
-  size_t sequence, first, count;
-  uint64_t before;
-} piece;
-
-typedef dvbf_status piece_fn(void *user, const piece *p, dvbf_error *error);
-
-/* Calls `each` with the chosen pieces, of at most this many rows. */
-static dvbf_status each_piece(const dvbf_sequences *s, size_t most, size_t thinned, piece_fn *each,
-                              void *user, dvbf_error *error) {
-  uint64_t number = 0;
-  piece p = {0};
-  dvbf_status status = DVBF_OK;
-  for (p.sequence = 0; p.sequence < s->count && !status; p.sequence++) {
-    size_t length = dvbf_sequence_length(s, p.sequence);
-    for (p.first = 0; p.first < length && !status; p.first += most, p.before += p.count) {
-      p.count = length - p.first < most ? length - p.first : most;
-      if (is_chosen(number++, thinned)) status = each(user, &p, error);
-    }
-  }
-  return status;
-}
-
-typedef struct looking {
+/* A walk over rows. In a survey chunk c belongs to rank c % size; after each round of chunks the ranks
+ * exchange what they found. */
+typedef struct walk {
   const dvbf_sequences *s;
   const float *values; /* [frames][width]; NULL: x */
   size_t width;
-  float *buffer; /* of x in a file */
   dv_row_fn *each;
   void *user;
-} looking;
-
-static dvbf_status look(void *user, const piece *p, dvbf_error *error) {
-  const looking *l = user;
-  const float *rows = l->values ? l->values + (dvbf_sequence_start(l->s, p->sequence) + p->first) * l->width
-                                : dv_sequence_x(l->s, p->sequence, p->first, p->count, l->buffer);
-  dvbf_status status = DVBF_OK;
-  for (size_t k = 0; k < p->count && !status; k++)
-    status = l->each(l->user, p->sequence, p->first + k, rows + k * l->width, error);
-  return status;
-}
-
-/* Calls `each` with pieces while `l` is ready to read them. */
-static dvbf_status walk(looking *l, piece_fn *each, void *user, dvbf_error *error) {
-  size_t thinned = l->values ? 1 : dv_sequences_thinned(l->s), most = l->width < PIECE ? PIECE / l->width : 1;
-  dvbf_status status = l->values ? DVBF_OK : dv_sequence_buffer(&l->buffer, l->s, most, error);
-  if (!status) status = each_piece(l->s, most, thinned, each, user, error);
-  dv_free(l->buffer);
-  return status;
-}
-
-dvbf_status dv_visit_rows(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
-                          void *user, dvbf_error *error) {
-  looking l = {s, values, width, NULL, each, user};
-  return walk(&l, look, &l, error);
-}
-
-/* ---- Chunks ---- */
+  const dv_survey *survey; /* NULL: a visit of one chunk */
+  dv_ranks *team;
+  uint64_t rows;  /* of a chunk */
+  uint64_t chunk; /* that is open */
+  size_t *first;  /* [size + 1] */
+  void *other;    /* room for what another rank found */
+} walk;
 
 uint64_t dv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x) {
   enum { CHUNKS = 64 };
@@ -424,60 +369,78 @@ uint64_t dv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x) {
   return width < dv_chunk ? dv_chunk / width : 1;
 }
 
-/* Chunk c belongs to rank c % size. After each round of chunks the ranks exchange what they found. */
-typedef struct surveying {
-  looking looking;
-  const dv_survey *survey;
-  dv_ranks *team;
-  uint64_t rows;  /* of a chunk */
-  uint64_t chunk; /* that is open */
-  size_t *first;  /* [size + 1] */
-  void *other;    /* room for what another rank found */
-} surveying;
-
-static bool is_own(const surveying *f) {
-  return (int)(f->chunk % (uint64_t)dv_ranks_size(f->team)) == dv_ranks_rank(f->team);
+static bool is_own(const walk *w) {
+  return (int)(w->chunk % (uint64_t)dv_ranks_size(w->team)) == dv_ranks_rank(w->team);
 }
 
 /* Joins the findings in chunks from .. from + count - 1, rank after rank. */
-static void join_round(const surveying *f, uint64_t from, int count) {
-  const dv_survey *survey = f->survey;
-  int size = dv_ranks_size(f->team);
+static void join_round(const walk *w, uint64_t from, int count) {
+  const dv_survey *survey = w->survey;
+  int size = dv_ranks_size(w->team);
   for (int rank = 0; rank < count; rank++) {
-    void *part = rank == dv_ranks_rank(f->team) ? survey->part : f->other;
-    for (int r = 0; r <= size; r++) f->first[r] = r > rank;
-    dv_ranks_gather_parts(f->team, part, survey->bytes, f->first);
+    void *part = rank == dv_ranks_rank(w->team) ? survey->part : w->other;
+    for (int r = 0; r <= size; r++) w->first[r] = r > rank;
+    dv_ranks_gather_parts(w->team, part, survey->bytes, w->first);
     survey->join(survey->user, part, from + (uint64_t)rank == 0);
   }
 }
 
 /* Ends the open chunk, and its round if it is the last of it. */
-static void close_chunk(surveying *f, bool last) {
-  uint64_t size = (uint64_t)dv_ranks_size(f->team), turn = f->chunk % size;
-  if (is_own(f) && f->survey->end) f->survey->end(f->survey->user);
-  if (turn + 1 == size || last) join_round(f, f->chunk - turn, (int)turn + 1);
-  f->chunk++;
-  if (is_own(f) && !last) f->survey->begin(f->survey->user);
+static void close_chunk(walk *w, bool last) {
+  uint64_t size = (uint64_t)dv_ranks_size(w->team), turn = w->chunk % size;
+  if (is_own(w) && w->survey->end) w->survey->end(w->survey->user);
+  if (turn + 1 == size || last) join_round(w, w->chunk - turn, (int)turn + 1);
+  w->chunk++;
+  if (is_own(w) && !last) w->survey->begin(w->survey->user);
 }
 
-static dvbf_status survey_piece(void *user, const piece *p, dvbf_error *error) {
-  surveying *f = user;
-  while (p->before / f->rows > f->chunk) close_chunk(f, false);
-  return is_own(f) ? look(&f->looking, p, error) : DVBF_OK;
+/* Steps first .. first + count - 1 of a sequence; `buffer` is for x in a file. */
+static dvbf_status look(const walk *w, size_t sequence, size_t first, size_t count, float *buffer,
+                        dvbf_error *error) {
+  const float *rows = w->values ? w->values + (dvbf_sequence_start(w->s, sequence) + first) * w->width
+                                : dv_sequence_x(w->s, sequence, first, count, buffer);
+  dvbf_status status = DVBF_OK;
+  for (size_t k = 0; k < count && !status; k++)
+    status = w->each(w->user, sequence, first + k, rows + k * w->width, error);
+  return status;
+}
+
+/* Looks at the chosen pieces, each within a sequence, that are this rank's own. */
+static dvbf_status go(walk *w, dvbf_error *error) {
+  const dvbf_sequences *s = w->s;
+  size_t thinned = w->values ? 1 : dv_sequences_thinned(s), most = w->width < PIECE ? PIECE / w->width : 1;
+  uint64_t number = 0, before = 0; /* of the piece, and rows before it */
+  float *buffer = NULL;
+  dvbf_status status = w->values ? DVBF_OK : dv_sequence_buffer(&buffer, s, most, error);
+  for (size_t i = 0; i < s->count && !status; i++) {
+    size_t length = dvbf_sequence_length(s, i), count;
+    for (size_t first = 0; first < length && !status; first += most, before += count) {
+      count = length - first < most ? length - first : most;
+      if (!is_chosen(number++, thinned)) continue;
+      while (before / w->rows > w->chunk) close_chunk(w, false);
+      if (is_own(w)) status = look(w, i, first, count, buffer, error);
+    }
+  }
+  dv_free(buffer);
+  return status;
+}
+
+dvbf_status dv_visit_rows(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
+                          void *user, dvbf_error *error) {
+  return go(&(walk){s, values, width, each, user, .rows = UINT64_MAX}, error);
 }
 
 dvbf_status dv_survey_rows(const dvbf_sequences *s, const float *values, size_t width,
                            const dv_survey *survey, dvbf_error *error) {
-  surveying f = {.looking = {s, values, width, NULL, survey->row, survey->user}, .survey = survey};
-  f.rows = dv_rows_in_chunk(s, width, !values);
-  if (!values && s->source && dv_sequences_frames(s) > f.rows) f.team = s->source->team;
-  f.first = dv_calloc((size_t)dv_ranks_size(f.team) + 1, sizeof *f.first);
-  f.other = f.team ? dv_calloc(1, survey->bytes) : NULL;
-  bool made = f.first && (f.other || !f.team);
+  walk w = {s, values, width, survey->row, survey->user, survey, .rows = dv_rows_in_chunk(s, width, !values)};
+  if (!values && s->source && dv_sequences_frames(s) > w.rows) w.team = s->source->team;
+  w.first = dv_calloc((size_t)dv_ranks_size(w.team) + 1, sizeof *w.first);
+  w.other = w.team ? dv_calloc(1, survey->bytes) : NULL;
+  bool made = w.first && (w.other || !w.team);
   dvbf_status status = made ? DVBF_OK : dv_fail_memory(error, "looking at the data");
-  if (!status && is_own(&f)) survey->begin(survey->user);
-  if (!status) status = walk(&f.looking, survey_piece, &f, error);
-  if (!status) close_chunk(&f, true);
-  DV_FREE(f.first, f.other);
+  if (!status && is_own(&w)) survey->begin(survey->user);
+  if (!status) status = go(&w, error);
+  if (!status) close_chunk(&w, true);
+  DV_FREE(w.first, w.other);
   return status;
 }

@@ -151,9 +151,8 @@ typedef struct dv_statistics {
 } dv_statistics;
 
 /* Found once for the same sequences, and the same values, if they keep facts. */
-dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
-dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
-dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
+typedef dvbf_status dv_measure_fn(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
+dv_measure_fn dv_statistics_of_x, dv_statistics_of_u, dv_statistics_of_state;
 void dv_statistics_free(dv_statistics *statistics);
 /* The first, by ranks together if x is in a file: each reads its share. */
 dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, dv_ranks *team,

@@ -13,36 +13,26 @@
 /* A column under test. Values are left out from the outside until the rest have a deviation by which those
  * left out are outliers. */
 typedef struct trial {
-  size_t column;
+  dv_outlier out;                      /* the column, and how many are left out of which the first is this */
   double centre, cut;                  /* values further than `cut` from `centre` are left out */
   double shift, sum, squares;          /* of the others, about a value of them */
   double least, most;                  /* of the others */
   double nearest_below, nearest_above; /* of those left out */
-  uint64_t inside, outside;
-  size_t sequence, step; /* of the first left out */
-  double value;
-  bool done;
+  uint64_t inside;
 } trial;
 
 typedef struct search {
   trial *list, *part; /* of all rows; of those of one chunk */
-  size_t count;
+  size_t count;       /* of columns not yet decided */
 } search;
 
 /* ---- One pass ---- */
 
-static void begin(trial *t) {
-  t->sum = t->squares = 0;
-  t->least = t->nearest_above = INFINITY;
-  t->most = t->nearest_below = -INFINITY;
-  t->inside = t->outside = 0;
-}
-
 static void leave_out(trial *t, size_t sequence, size_t step, double value) {
-  if (!t->outside++) {
-    t->sequence = sequence;
-    t->step = step;
-    t->value = value;
+  if (!t->out.count++) {
+    t->out.sequence = sequence;
+    t->out.step = step;
+    t->out.value = value;
   }
   if (value < t->centre)
     t->nearest_below = fmax(t->nearest_below, value);
@@ -63,8 +53,8 @@ static dvbf_status look(void *user, size_t sequence, size_t step, const float *r
   search *all = user;
   for (size_t i = 0; i < all->count; i++) {
     trial *t = &all->part[i];
-    double value = (double)row[t->column];
-    if (t->done || isnan(value)) continue;
+    double value = (double)row[t->out.column];
+    if (isnan(value)) continue;
     if (fabs(value - t->centre) > t->cut)
       leave_out(t, sequence, step, value);
     else
@@ -75,10 +65,16 @@ static dvbf_status look(void *user, size_t sequence, size_t step, const float *r
 
 static void begin_chunk(void *user) {
   search *all = user;
-  memcpy(all->part, all->list,
-         all->count * sizeof *all->part); /* what is asked for is the same in every chunk */
-  for (size_t i = 0; i < all->count; i++)
-    if (!all->part[i].done) begin(&all->part[i]);
+  for (size_t i = 0; i < all->count; i++) {
+    const trial *asked = &all->list[i]; /* the same in every chunk */
+    all->part[i] = (trial){.out = {.column = asked->out.column},
+                           .centre = asked->centre,
+                           .cut = asked->cut,
+                           .least = INFINITY,
+                           .most = -INFINITY,
+                           .nearest_below = -INFINITY,
+                           .nearest_above = INFINITY};
+  }
 }
 
 /* Sums about the shift of `to`: sum of (e + d) and of (e + d)^2, where the shifts are d apart. */
@@ -92,17 +88,14 @@ static void join(trial *to, const trial *from) {
     to->squares += from->squares + 2 * apart * from->sum + n * apart * apart;
     to->sum += from->sum + n * apart;
   }
-  if (from->outside && !to->outside) {
-    to->sequence = from->sequence;
-    to->step = from->step;
-    to->value = from->value;
-  }
+  size_t outside = to->out.count + from->out.count;
+  if (!to->out.count) to->out = from->out;
+  to->out.count = outside;
   to->least = fmin(to->least, from->least);
   to->most = fmax(to->most, from->most);
   to->nearest_below = fmax(to->nearest_below, from->nearest_below);
   to->nearest_above = fmin(to->nearest_above, from->nearest_above);
   to->inside += from->inside;
-  to->outside += from->outside;
 }
 
 static void join_chunk(void *user, const void *part, bool first) {
@@ -111,7 +104,7 @@ static void join_chunk(void *user, const void *part, bool first) {
   for (size_t i = 0; i < all->count; i++) {
     if (first)
       all->list[i] = from[i];
-    else if (!from[i].done)
+    else
       join(&all->list[i], &from[i]);
   }
 }
@@ -126,35 +119,24 @@ static bool narrow(trial *t, double n, double mean, double variance, double leas
   return far * far * 4 * rare > n * variance;
 }
 
-/* After a pass: accepts the values left out if they are outliers, and narrows. */
-static void conclude(trial *t, double times, dv_outliers *found) {
+/* After a pass: accepts the values left out if they are outliers, and narrows; false: the column is decided.
+ */
+static bool conclude(trial *t, double times, dv_outliers *found) {
   double n = (double)t->inside, mean = t->shift + t->sum / n;
   double variance = fmax(0, t->squares / n - t->sum / n * (t->sum / n)), deviation = sqrt(variance);
-  if (t->outside > dv_rare(t->inside + t->outside) || t->inside < 2 || !dv_varies(mean, variance)) {
-    t->done = true;
-    return;
-  }
+  if (t->out.count > dv_rare(t->inside + t->out.count) || t->inside < 2 || !dv_varies(mean, variance))
+    return false;
   double away = fmin(t->nearest_above - mean, mean - t->nearest_below) / deviation;
-  if (t->outside && away >= times) {
+  if (t->out.count && away >= times) {
     size_t i = 0;
-    while (i < found->count && found->list[i].column != t->column) i++;
-    found->list[i] = (dv_outlier){t->column,
-                                  t->outside,
-                                  t->sequence,
-                                  t->step,
-                                  t->value,
-                                  away,
-                                  mean - times * deviation,
-                                  mean + times * deviation};
+    while (i < found->count && found->list[i].column != t->out.column) i++;
+    t->out.times = away;
+    t->out.low = mean - times * deviation;
+    t->out.high = mean + times * deviation;
+    found->list[i] = t->out;
     if (i == found->count) found->count++;
   }
-  t->done = !narrow(t, n, mean, variance, t->least, t->most);
-}
-
-static bool all_done(const search *all) {
-  for (size_t i = 0; i < all->count; i++)
-    if (!all->list[i].done) return false;
-  return true;
+  return narrow(t, n, mean, variance, t->least, t->most);
 }
 
 dvbf_status dv_outliers_find(dv_outliers *out, const dvbf_sequences *s, bool of_u, double times,
@@ -168,21 +150,19 @@ dvbf_status dv_outliers_find(dv_outliers *out, const dvbf_sequences *s, bool of_
   bool made = all.list && all.part && out->list;
   dvbf_status status = made ? DVBF_OK : dv_fail_memory(error, "looking for outliers");
   for (size_t k = 0; k < width && !status; k++) {
-    trial t = {.column = k};
+    trial t = {.out = {.column = k}};
     if (x->seen[k] > 2 && dv_statistics_vary(x, k) &&
         narrow(&t, (double)x->seen[k], x->mean[k], x->variance[k], x->least[k], x->most[k]))
       all.list[all.count++] = t;
   }
-  dv_survey survey = {.user = &all,
-                      .begin = begin_chunk,
-                      .row = look,
-                      .join = join_chunk,
-                      .part = all.part,
-                      .bytes = all.count * sizeof *all.part};
-  for (int pass = 0; pass < MOST_PASSES && !status && !all_done(&all); pass++) {
+  dv_survey survey = {.user = &all, .begin = begin_chunk, .row = look, .join = join_chunk, .part = all.part};
+  for (int pass = 0; pass < MOST_PASSES && !status && all.count; pass++) {
+    size_t left = 0;
+    survey.bytes = all.count * sizeof *all.part;
     status = dv_survey_rows(s, of_u ? s->u : NULL, width, &survey, error);
     for (size_t i = 0; i < all.count && !status; i++)
-      if (!all.list[i].done) conclude(&all.list[i], times, out);
+      if (conclude(&all.list[i], times, out)) all.list[left++] = all.list[i];
+    all.count = left;
   }
   DV_FREE(all.list, all.part);
   if (!status && !of_u) status = dv_sequences_intact(s, error);

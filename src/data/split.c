@@ -10,20 +10,16 @@
 #include <string.h>
 
 /* An empty part of `all` with room for `count` sequences. */
-static dvbf_status part_of(dvbf_sequences *to, const dvbf_sequences *all, size_t count, dvbf_error *error) {
+static dvbf_status part_of(dvbf_sequences *to, const dvbf_sequences *all, size_t count, bool origins,
+                           dvbf_error *error) {
   *to = *all;
   to->count = to->steps = 0;
-  to->origin = NULL;
   to->start = dv_calloc(count, sizeof *to->start);
   to->length = dv_calloc(count, sizeof *to->length);
-  if (to->start && to->length) return DVBF_OK;
+  to->origin = origins ? dv_calloc(count, sizeof *to->origin) : NULL;
+  if (to->start && to->length && (to->origin || !origins)) return DVBF_OK;
   dv_windows_free(to);
   return dv_fail_memory(error, "splitting data");
-}
-
-static dvbf_status with_origins(dvbf_sequences *to, size_t count, dvbf_error *error) {
-  to->origin = dv_calloc(count, sizeof *to->origin);
-  return to->origin ? DVBF_OK : dv_fail_memory(error, "splitting data");
 }
 
 /* Adds steps first .. first + steps - 1 of a sequence, which begin first * sample_time later. A single step
@@ -50,8 +46,7 @@ static void close_part(dvbf_sequences *to) {
     dv_free(to->length);
     to->length = NULL;
   }
-  if (to->count) return;
-  dv_windows_free(to);
+  if (!to->count) dv_windows_free(to);
 }
 
 void dv_windows_free(dvbf_sequences *windows) {
@@ -139,8 +134,7 @@ dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_d
                           const char *where, dvbf_error *error) {
   dvbf_sequences split[3] = {0}, *parts[3] = {&split[0], &split[1], &split[2]};
   dvbf_status status = DVBF_OK;
-  for (int k = 0; k < 3 && !status; k++) status = part_of(parts[k], all, all->count, error);
-  for (int k = 0; k < 3 && !status; k++) status = with_origins(parts[k], all->count, error);
+  for (int k = 0; k < 3 && !status; k++) status = part_of(parts[k], all, all->count, true, error);
   if (!status) status = fill_parts(parts, all, data->sample_time, how, where, error);
   for (int k = 0; k < 3; k++) status ? dv_windows_free(parts[k]) : close_part(parts[k]);
   if (status) return status;
@@ -163,7 +157,7 @@ dvbf_status dv_sequences_some(dvbf_sequences *out, const dvbf_sequences *s, uint
   size_t count = s->count;
   if (dv_sequences_thinned(s) > 1) count = (size_t)(wanted / numbers * (double)s->count);
   if (!count) count = 1;
-  dvbf_status status = part_of(out, s, count, error);
+  dvbf_status status = part_of(out, s, count, false, error);
   if (status) return status;
   for (size_t k = 0; k < count; k++) {
     size_t i = (size_t)((double)k * (double)s->count / (double)count);
@@ -192,7 +186,7 @@ dvbf_status dv_windows_cut(dvbf_sequences *out, const dvbf_sequences *s, size_t 
                      window, stride);
     total += more;
   }
-  dvbf_status status = part_of(out, s, total, error);
+  dvbf_status status = part_of(out, s, total, false, error);
   if (status) return status;
   for (size_t i = 0; i < s->count; i++) {
     size_t length = dvbf_sequence_length(s, i), n = windows_in(length, window, stride);

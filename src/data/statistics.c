@@ -480,10 +480,8 @@ static dvbf_column together(const dv_statistics *s, size_t width) {
   return (dvbf_column){seen, s->low, s->high, mean, sqrt(variance)};
 }
 
-typedef dvbf_status measure_fn(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
-
-static dvbf_status describe(dvbf_columns *out, const dvbf_sequences *s, size_t width, measure_fn *measured_by,
-                            dvbf_error *error) {
+static dvbf_status describe(dvbf_columns *out, const dvbf_sequences *s, size_t width,
+                            dv_measure_fn *measured_by, dvbf_error *error) {
   dv_statistics all;
   if (!width) return DVBF_OK;
   dvbf_status status = measured_by(&all, s, error);

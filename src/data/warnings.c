@@ -64,21 +64,16 @@ static void tell_constant(const telling *t, const dv_statistics *s, size_t width
     char name[32];
     column_name(name, t->data, of_u, k);
     if (!s->seen[k] || dv_statistics_vary(s, k)) continue;
-    if (s->least[k] < s->most[k])
-      add(&rounding, "%s (%.6g)", name, s->mean[k]);
-    else
-      add(&constant, "%s (%.6g)", name, s->mean[k]);
+    add(s->least[k] < s->most[k] ? &rounding : &constant, "%s (%.6g)", name, s->mean[k]);
   }
   tell(t, &constant,
        of_u ? "is constant, so its effect cannot be learned" : "is constant, so no score counts it",
        of_u ? "are constant, so their effect cannot be learned" : "are constant, so no score counts them");
   tell(t, &rounding,
        "varies by no more than the rounding of 32-bit numbers and is taken as constant; subtract its mean in "
-       "the "
-       "file",
+       "the file",
        "vary by no more than the rounding of 32-bit numbers and are taken as constant; subtract their means "
-       "in "
-       "the file");
+       "in the file");
 }
 
 static void tell_unit(const telling *t, const dv_statistics *s, size_t width, bool of_u) {
@@ -86,9 +81,9 @@ static void tell_unit(const telling *t, const dv_statistics *s, size_t width, bo
   list units = {0}, coarse = {0};
   for (size_t k = 0; k < width; k++) {
     char name[32];
-    double deviation = s->seen[k] ? sqrt(s->variance[k]) : 0;
+    double deviation = sqrt(s->variance[k]);
     column_name(name, t->data, of_u, k);
-    if (!s->seen[k] || !dv_statistics_vary(s, k)) continue;
+    if (!dv_statistics_vary(s, k)) continue;
     if (deviation > usual || deviation < 1 / usual) add(&units, "%s (deviation %.3g)", name, deviation);
     if (deviation < steps * rounding * fabs(s->mean[k]))
       add(&coarse, "%s (deviation %.3g around %.6g)", name, deviation, s->mean[k]);
@@ -125,8 +120,8 @@ static dvbf_status tell_same(const telling *t, size_t n_x, size_t n_u, dvbf_erro
   size_t count = 0;
   list same = {0};
   if (!all) return dv_fail_memory(error, "describing the data");
-  if (n_x) collect(all, &count, &t->measured.x, n_x, false);
-  if (n_u) collect(all, &count, &t->measured.u, n_u, true);
+  collect(all, &count, &t->measured.x, n_x, false);
+  collect(all, &count, &t->measured.u, n_u, true);
   qsort(all, count, sizeof *all, compare);
   for (size_t i = 1, first = 0; i < count; i++) {
     char name[32], other[32];
@@ -188,16 +183,15 @@ static dvbf_status tell_marks(const telling *t, size_t n_x, dvbf_error *error) {
       double n = (double)c.others, mean = n > 0 ? c.sum / n : 0;
       double deviation = n > 0 ? sqrt(fmax(0, c.square / n - mean * mean)) : 0;
       double apart = end ? mark - c.high : c.low - mark;
-      char name[32];
-      list marked = {0};
+      char name[32], sentence[SENTENCE];
       column_name(name, t->data, false, k);
       if (status || c.hits < 2 || c.others < 2 || !(apart > 3 * deviation) || !(apart > c.high - c.low))
         continue;
-      add(&marked,
-          "%s is %g at %zu steps, far from all other values, as if it were missing there; "
-          "--missing %g says so",
-          name, mark, c.hits, mark);
-      t->each(marked.text, t->user);
+      dv_print(sentence, sizeof sentence,
+               "%s is %g at %zu steps, far from all other values, as if it were missing there; "
+               "--missing %g says so",
+               name, mark, c.hits, mark);
+      t->each(sentence, t->user);
     }
   return status;
 }
@@ -275,14 +269,13 @@ static dvbf_status note_outliers(dvbf_data *data, const dv_outliers *found, cons
 
 static dvbf_status measure(dv_statistics *out, dvbf_sequences *const *parts, size_t n_parts, bool of_u,
                            dvbf_error *error) {
-  dvbf_status status = DVBF_OK;
-  for (size_t i = 0; i < n_parts && !status; i++) {
+  dv_measure_fn *measure_one = of_u ? dv_statistics_of_u : dv_statistics_of_x;
+  dvbf_status status = measure_one(out, parts[0], error);
+  for (size_t i = 1; i < n_parts && !status; i++) {
     dv_statistics part;
-    status = of_u ? dv_statistics_of_u(&part, parts[i], error) : dv_statistics_of_x(&part, parts[i], error);
-    if (!status && i) dv_statistics_join(out, &part, of_u ? parts[i]->n_u : parts[i]->n_x);
-    if (!status && i) dv_statistics_free(&part);
-    if (!status && !i) *out = part;
-    if (status && i) dv_statistics_free(out);
+    status = measure_one(&part, parts[i], error);
+    if (!status) dv_statistics_join(out, &part, of_u ? parts[i]->n_u : parts[i]->n_x);
+    dv_statistics_free(status ? out : &part);
   }
   return status;
 }
@@ -291,22 +284,18 @@ static dvbf_status measure(dv_statistics *out, dvbf_sequences *const *parts, siz
 static dvbf_status without(dvbf_data *data, dvbf_sequences *s, const dv_statistics *all, const char *prefix,
                            bool of_u, double times, dvbf_error *error) {
   const double worth_telling = 1000;
+  const char *remedy = of_u ? "the value before it is used instead (--outliers 0 keeps it)"
+                            : "it is taken as missing (--outliers 0 keeps it)";
   dv_outliers found = {0};
-  dvbf_status status = DVBF_OK;
-  if (times > 0) status = dv_outliers_find(&found, s, of_u, times, all, error);
-  if (!status && found.count)
-    status = note_outliers(data, &found, prefix, of_u,
-                           of_u ? "the value before it is used instead (--outliers 0 keeps it)"
-                                : "it is taken as missing (--outliers 0 keeps it)",
-                           error);
-  if (!status) status = dv_outliers_remove(&found, s, of_u, error);
-  bool others = !found.count;
-  dv_free(found.list);
-  found = (dv_outliers){0};
-  if (!status && others && !(times > 0 && times <= worth_telling))
+  dvbf_status status = times > 0 ? dv_outliers_find(&found, s, of_u, times, all, error) : DVBF_OK;
+  bool any = found.count;
+  if (!status && !any && !(times > 0 && times <= worth_telling)) {
+    dv_free(found.list);
+    remedy = "it is kept; --outliers 1000 leaves it out";
     status = dv_outliers_find(&found, s, of_u, worth_telling, all, error);
-  if (!status)
-    status = note_outliers(data, &found, prefix, of_u, "it is kept; --outliers 1000 leaves it out", error);
+  }
+  if (!status) status = note_outliers(data, &found, prefix, of_u, remedy, error);
+  if (!status && any) status = dv_outliers_remove(&found, s, of_u, error);
   dv_free(found.list);
   return status;
 }
