@@ -17,7 +17,7 @@ typedef struct dv_parameter {
 
 typedef struct dv_parameters {
   dv_parameter *list;
-  size_t count, capacity;
+  size_t count;
   dvbf_real *values; /* [size] */
   size_t size, room;
   size_t most;   /* reals that all together may have, being those of a file; 0: no limit */
@@ -97,14 +97,13 @@ struct dvbf_graph {
     char name[DV_GRAPH_NAME];
     double factor;
   } terms[DV_MOST_TERMS];
-  double
-      flops; /* multiplications and additions of one forward (and backward) run, of matrix products alone */
+  double flops; /* of the matrix products in one forward (and backward) run */
   dv_buffer *buffers;
-  int n_buffers, room_buffers;
+  int n_buffers;
   dvbf_op *ops;
-  int n_ops, room_ops;
+  int n_ops;
   dv_segment *segments;
-  int n_segments, room_segments;
+  int n_segments;
   bool in_segment; /* ops that are recorded now belong to the last of them */
   dv_remembered *memory;
   size_t arena; /* reals */
@@ -128,9 +127,7 @@ struct dvbf_run {
   bool *begun;                     /* [n_buffers] whether a gradient holds anything yet on this way back */
   double scalars[DV_MOST_SCALARS]; /* as the graph numbers them, looked up when a run begins */
   double terms[DV_MOST_TERMS];     /* of the objective, summed over rows and steps */
-#ifdef DV_CHECK_OPS
-  const dvbf_op *op; /* that runs now */
-#endif
+  const dvbf_op *op;               /* that runs now; NULL: none */
 };
 
 /* `training` plans gradients. rows is the number of sequences in a shard. */

@@ -13,6 +13,9 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+extern const dv_products dv_products_bfloat16x3, dv_products_bfloat16;
+#else
+static const dv_products dv_products_bfloat16x3, dv_products_bfloat16; /* not used */
 #endif
 
 /* The kernels of one instruction set, for fast and for portable arithmetic. */
@@ -82,12 +85,6 @@ dvbf_capabilities dvbf_get_capabilities(void) {
                              .tiles = !missing_for_tiles(),
                              .cores = (unsigned)dv_cores()};
 }
-
-#if defined(DV_TILES) && !defined(DV_DOUBLE)
-extern const dv_products dv_products_bfloat16x3, dv_products_bfloat16;
-#else
-static const dv_products dv_products_bfloat16x3, dv_products_bfloat16; /* not used */
-#endif
 
 dvbf_status dv_products_choose(const dv_products **out, int64_t choice, dvbf_error *error) {
   bool three = choice == DV_BFLOAT16X3;

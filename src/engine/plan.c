@@ -139,9 +139,7 @@ static dvbf_status place_all(dvbf_graph *g, span *spans, int count) {
 /* Memory for ops that were not recorded; of a long sequence there are many. */
 static void give_back(dvbf_graph *g) {
   dvbf_op *ops = g->n_ops ? dv_realloc(g->ops, (size_t)g->n_ops, sizeof *ops) : NULL;
-  if (!ops) return;
-  g->ops = ops;
-  g->room_ops = g->n_ops;
+  if (ops) g->ops = ops;
 }
 
 dvbf_status dv_graph_plan(dvbf_graph *g, dvbf_error *error) {

@@ -26,13 +26,9 @@ dv_parameter *dv_parameters_find(const dv_parameters *p, const char *name) {
 
 /* Every parameter starts at a multiple of 16 reals, so that vectors never straddle a cache line. */
 static bool grow_parameters(dv_parameters *p, size_t size) {
-  if (p->count == p->capacity) {
-    size_t capacity = p->capacity ? 2 * p->capacity : 32;
-    dv_parameter *list = dv_realloc(p->list, capacity, sizeof *list);
-    if (!list) return false;
-    p->list = list;
-    p->capacity = capacity;
-  }
+  dv_parameter *list = dv_grow(p->list, p->count, sizeof *list);
+  if (!list) return false;
+  p->list = list;
   size_t need = p->size + (size + 15) / 16 * 16;
   if (need > p->room) {
     size_t room = need > 2 * p->room ? need : 2 * p->room;
@@ -84,19 +80,14 @@ void dv_graph_free(dvbf_graph *g) {
 }
 
 /* The list with room for one more entry; NULL, refusing the program, if memory is short. */
-static void *with_room(dvbf_graph *g, void *list, int count, int *room, int least, size_t size) {
-  if (count < *room) return list;
-  int more = *room ? 2 * *room : least;
-  void *longer = dv_realloc(list, (size_t)more, size);
-  if (longer)
-    *room = more;
-  else
-    dv_graph_refuse_memory(g);
+static void *with_room(dvbf_graph *g, void *list, int count, size_t size) {
+  void *longer = dv_grow(list, (size_t)count, size);
+  if (!longer) dv_graph_refuse_memory(g);
   return longer;
 }
 
 void dv_graph_segment_begin(dvbf_graph *g) {
-  dv_segment *segments = with_room(g, g->segments, g->n_segments, &g->room_segments, 16, sizeof *g->segments);
+  dv_segment *segments = with_room(g, g->segments, g->n_segments, sizeof *segments);
   if (!segments) return;
   g->segments = segments;
   g->segments[g->n_segments++] = (dv_segment){g->n_ops, g->n_ops};
@@ -181,7 +172,7 @@ void *dvbf_remember(dvbf_graph *g, const void *content, size_t size) {
 }
 
 static dvbf_value new_buffer(dvbf_graph *g, dv_buffer_kind kind, int steps, int rows, int cols) {
-  dv_buffer *buffers = with_room(g, g->buffers, g->n_buffers, &g->room_buffers, 64, sizeof *g->buffers);
+  dv_buffer *buffers = with_room(g, g->buffers, g->n_buffers, sizeof *buffers);
   if (!buffers) return DVBF_NONE;
   g->buffers = buffers;
   /* Ops count rows of all steps, and numbers of a row or two, as int. */
@@ -291,7 +282,7 @@ void dvbf_record(dvbf_graph *g, const dvbf_op_class *type, int n_in, const dvbf_
     dvbf_refuse(g, "op %s has more than %d inputs or %d outputs", type->name, DVBF_MAX_IN, DVBF_MAX_OUT);
     return;
   }
-  dvbf_op *ops = with_room(g, g->ops, g->n_ops, &g->room_ops, 256, sizeof *g->ops);
+  dvbf_op *ops = with_room(g, g->ops, g->n_ops, sizeof *ops);
   if (!ops) return;
   g->ops = ops;
   dvbf_op op = {.type = type, .n_in = n_in, .n_out = n_out, .number = g->n_ops};

@@ -100,13 +100,9 @@ double dvbf_term_factor(const dvbf_run *run, int term) {
 /* ---- Forward and backward ---- */
 
 static void run_op(dvbf_run *run, const dvbf_op *op, void (*way)(const dvbf_op *op, dvbf_run *run)) {
-#ifdef DV_CHECK_OPS
   run->op = op;
-#endif
   if (way) way(op, run);
-#ifdef DV_CHECK_OPS
   run->op = NULL;
-#endif
 }
 
 void dv_run_forward(dvbf_run *run) {

@@ -21,10 +21,7 @@ void dv_code_free(dvbf_code *code) {
   if (!code) return;
   for (int i = 0; i < code->n_buffers; i++)
     if (code->buffers[i].own) dv_free((void *)code->buffers[i].constant);
-  dv_free(code->nodes);
-  dv_free(code->statements);
-  dv_free(code->buffers);
-  dv_free(code);
+  DV_FREE(code->nodes, code->statements, code->buffers, code);
 }
 
 void dvbf_code_refuse(dvbf_code *code, const char *format, ...) {
@@ -45,25 +42,17 @@ dvbf_status dv_code_status(const dvbf_code *code, dvbf_error *error) {
   return code->refused ? dv_fail(error, code->refused, "%s", code->sentence) : DVBF_OK;
 }
 
-/* Makes room for one more entry; false when memory is short. */
-static bool grow(dvbf_code *code, void **list, int count, int *room, size_t size) {
-  if (count < *room) return true;
-  int more = *room ? 2 * *room : 64;
-  void *longer = more > 1 << 24 ? NULL : dv_realloc(*list, (size_t)more, size);
-  if (!longer) {
-    refuse_memory(code);
-    return false;
-  }
-  *list = longer;
-  *room = more;
-  return true;
+/* The list with room for one more entry; NULL, refusing the code, if memory is short. */
+static void *with_room(dvbf_code *code, void *list, int count, size_t size) {
+  void *longer = count < 1 << 24 ? dv_grow(list, (size_t)count, size) : NULL;
+  if (!longer) refuse_memory(code);
+  return longer;
 }
 
 int dv_code_buffer_add(dvbf_code *code, size_t size) {
-  void *list = code->buffers;
-  bool done = grow(code, &list, code->n_buffers, &code->room_buffers, sizeof *code->buffers);
-  code->buffers = list;
-  if (!done) return -1;
+  dv_code_buffer *buffers = with_room(code, code->buffers, code->n_buffers, sizeof *buffers);
+  if (!buffers) return -1;
+  code->buffers = buffers;
   code->buffers[code->n_buffers] = (dv_code_buffer){.size = size};
   return code->n_buffers++;
 }
@@ -75,40 +64,40 @@ dvbf_place dvbf_code_room(dvbf_code *code, int rows, int cols) {
   return (dvbf_place){dv_code_buffer_add(code, size), 0, (size_t)(cols > 0 ? cols : 0), 1};
 }
 
+/* The numbers of a buffer that becomes a constant; NULL, refusing the code, if memory is short. */
+static dvbf_real *make_constant(dvbf_code *code, int buffer, const char *name) {
+  size_t size = code->buffers[buffer].size;
+  dvbf_real *numbers = dv_calloc(size, sizeof *numbers);
+  if (!numbers)
+    refuse_memory(code);
+  else
+    code->buffers[buffer] =
+        (dv_code_buffer){.size = size, .constant = numbers, .own = true, .computed = true, .name = name};
+  return numbers;
+}
+
 dvbf_place dv_code_constant(dvbf_code *code, const float *values, int n, const char *name) {
   dvbf_place place = dvbf_code_room(code, 1, n);
-  dvbf_real *copy = code->refused ? NULL : dv_calloc((size_t)n, sizeof *copy);
-  if (!copy) {
-    refuse_memory(code);
-    return place;
-  }
-  for (int i = 0; i < n; i++) copy[i] = (dvbf_real)values[i];
-  code->buffers[place.buffer] =
-      (dv_code_buffer){.size = (size_t)n, .constant = copy, .own = true, .computed = true, .name = name};
+  dvbf_real *copy = code->refused ? NULL : make_constant(code, place.buffer, name);
+  for (int i = 0; i < n && copy; i++) copy[i] = (dvbf_real)values[i];
   return place;
 }
 
 dvbf_real *dv_code_make_constant(dvbf_code *code, dvbf_value value, const char *name) {
-  dv_code_buffer *b = &code->buffers[value.buffer];
+  const dv_code_buffer *b = &code->buffers[value.buffer];
   size_t size = (size_t)value.steps * (size_t)value.rows * (size_t)value.cols;
-  dvbf_real *numbers = NULL;
-  if (b->constant || value.offset || b->size != size)
-    dvbf_code_refuse(code, "a value of %d columns is only a part of its buffer and cannot be made a constant",
-                     value.cols);
-  else if (!(numbers = dv_calloc(size, sizeof *numbers)))
-    refuse_memory(code);
-  if (numbers)
-    *b = (dv_code_buffer){.size = size, .constant = numbers, .own = true, .computed = true, .name = name};
-  return numbers;
+  if (!b->constant && !value.offset && b->size == size) return make_constant(code, value.buffer, name);
+  dvbf_code_refuse(code, "a value of %d columns is only a part of its buffer and cannot be made a constant",
+                   value.cols);
+  return NULL;
 }
 
 /* ---- Expressions ---- */
 
 static dvbf_expr add_node(dvbf_code *code, dv_node node) {
-  void *list = code->nodes;
-  bool done = grow(code, &list, code->n_nodes, &code->room_nodes, sizeof *code->nodes);
-  code->nodes = list;
-  if (!done) return code->n_nodes ? 0 : -1;
+  dv_node *nodes = with_room(code, code->nodes, code->n_nodes, sizeof *nodes);
+  if (!nodes) return code->n_nodes ? 0 : -1;
+  code->nodes = nodes;
   code->nodes[code->n_nodes] = node;
   return code->n_nodes++;
 }
@@ -203,10 +192,10 @@ void dv_code_add(dvbf_code *code, dv_statement s) {
     dvbf_code_refuse(code, "a statement of %d rows and %d columns does not fit its tables", s.rows, s.cols);
     return;
   }
-  void *list = code->statements;
-  bool done = grow(code, &list, code->n_statements, &code->room_statements, sizeof *code->statements);
-  code->statements = list;
-  if (done) code->statements[code->n_statements++] = s;
+  dv_statement *statements = with_room(code, code->statements, code->n_statements, sizeof *statements);
+  if (!statements) return;
+  code->statements = statements;
+  code->statements[code->n_statements++] = s;
 }
 
 static void add_simple(dvbf_code *code, dv_statement_kind kind, dvbf_place out, int rows, int cols,

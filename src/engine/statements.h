@@ -48,11 +48,11 @@ enum { DV_MOST_NOISE = 8 };
 
 struct dvbf_code {
   dv_node *nodes;
-  int n_nodes, room_nodes;
+  int n_nodes;
   dv_statement *statements;
-  int n_statements, room_statements;
+  int n_statements;
   dv_code_buffer *buffers;
-  int n_buffers, room_buffers;
+  int n_buffers;
   dv_code_noise noise[DV_MOST_NOISE];
   int n_noise;
   dvbf_status refused;

@@ -26,11 +26,11 @@ typedef struct gate {
 struct dv_threads {
   gate gate; /* of the barrier; starting and ending a job passes it too */
   int size, started;
-  pthread_t *threads; /* [size - 1] */
   struct worker {
     struct dv_threads *pool;
     int number;
-  } * workers;
+    pthread_t thread;
+  } * workers; /* [size - 1] */
   void (*job)(void *user, int worker);
   void *user;
   bool portable; /* arithmetic of the job, that of the caller */
@@ -45,9 +45,11 @@ static inline void relax(void) {
 #endif
 }
 
-static void pass_gate(gate *g, unsigned size) {
+void dv_threads_barrier(dv_threads *pool) {
+  gate *g = &pool->gate;
+  if (pool->size == 1) return;
   unsigned turn = atomic_load_explicit(&g->turn, memory_order_acquire);
-  if (atomic_fetch_add_explicit(&g->arrived, 1, memory_order_acq_rel) + 1 == size) {
+  if (atomic_fetch_add_explicit(&g->arrived, 1, memory_order_acq_rel) + 1 == (unsigned)pool->size) {
     atomic_store_explicit(&g->arrived, 0, memory_order_relaxed);
     atomic_store(&g->turn, turn + 1);
     if (atomic_load(&g->sleepers)) {
@@ -66,10 +68,6 @@ static void pass_gate(gate *g, unsigned size) {
   while (atomic_load(&g->turn) == turn) pthread_cond_wait(&g->opened, &g->lock);
   atomic_fetch_sub(&g->sleepers, 1);
   pthread_mutex_unlock(&g->lock);
-}
-
-void dv_threads_barrier(dv_threads *pool) {
-  if (pool->size > 1) pass_gate(&pool->gate, (unsigned)pool->size);
 }
 
 static void *work(void *argument) {
@@ -101,19 +99,18 @@ dvbf_status dv_threads_new(dv_threads **out, unsigned threads, dvbf_error *error
   dv_threads *pool = dv_calloc_aligned(1, sizeof *pool);
   if (!pool) return dv_fail_memory(error, "starting threads");
   pool->size = size;
-  pool->threads = dv_calloc((size_t)size, sizeof *pool->threads);
   pool->workers = dv_calloc((size_t)size, sizeof *pool->workers);
   pthread_mutex_init(&pool->gate.lock, NULL);
   pthread_cond_init(&pool->gate.opened, NULL);
-  if (!pool->threads || !pool->workers) {
+  if (!pool->workers) {
     pool->size = 1;
     dv_threads_free(pool);
     return dv_fail_memory(error, "starting threads");
   }
   for (; pool->started + 1 < size; pool->started++) {
     struct worker *w = &pool->workers[pool->started];
-    *w = (struct worker){pool, pool->started + 1};
-    if (pthread_create(&pool->threads[pool->started], NULL, work, w)) break;
+    *w = (struct worker){.pool = pool, .number = pool->started + 1};
+    if (pthread_create(&w->thread, NULL, work, w)) break;
   }
   if (pool->started + 1 < size) {
     int got = pool->started + 1;
@@ -133,11 +130,11 @@ void dv_threads_free(dv_threads *pool) {
     for (int missing = pool->started + 1; missing < pool->size; missing++)
       atomic_fetch_add(&pool->gate.arrived, 1);
     dv_threads_barrier(pool);
-    for (int i = 0; i < pool->started; i++) pthread_join(pool->threads[i], NULL);
+    for (int i = 0; i < pool->started; i++) pthread_join(pool->workers[i].thread, NULL);
   }
   pthread_mutex_destroy(&pool->gate.lock);
   pthread_cond_destroy(&pool->gate.opened);
-  DV_FREE(pool->threads, pool->workers, pool);
+  DV_FREE(pool->workers, pool);
 }
 
 int dv_threads_size(const dv_threads *pool) {
