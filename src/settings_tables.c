@@ -47,8 +47,3 @@ const dv_table *dv_table_named(const char *name) {
     if (!strcmp(tables[i].name, name)) return &tables[i];
   return NULL;
 }
-
-const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_error *error) {
-  const dv_data_settings *part = dv_settings_part(settings);
-  return part ? part : dv_settings_values(settings, "data", error);
-}

@@ -38,5 +38,4 @@ typedef struct dv_data_settings {
 
 #include "base/settings_lines.h" /* the end of these lines */
 
-/* The values of the table "data", or of the same part of "train". */
-const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_error *error);
+DV_ACCESS(data, "data") /* or the same part of "train" */

@@ -1,5 +1,4 @@
-/* Allocation with checked sizes. The library allocates only here, so tests can count allocations and make
- * them fail. */
+/* Allocation with checked sizes. */
 #pragma once
 
 #include <stdbool.h>

@@ -67,10 +67,8 @@ size_t dvbf_name_distance(const char *a, const char *b) {
 
 static const char *nearest(const dv_table *t, const char *name) {
   const char *best = t->settings[0].name;
-  size_t distance = SIZE_MAX, length = strnlen(name, NAME_LIMIT);
+  size_t distance = SIZE_MAX;
   for (size_t i = 0; i < t->count; i++) {
-    size_t other = strnlen(t->settings[i].name, NAME_LIMIT);
-    if ((length < other ? other - length : length - other) >= distance) continue; /* it is no nearer */
     size_t d = dvbf_name_distance(name, t->settings[i].name);
     if (d < distance) distance = d, best = t->settings[i].name;
   }
@@ -388,8 +386,8 @@ dvbf_ranks *dv_settings_ranks(const dvbf_settings *s) {
 
 /* Applies one `name = value` line; blank lines and comments are skipped. `late` is filled with what is
  * refused unless the file is the complete set of a run. */
-static dvbf_status apply_line(dvbf_settings *s, dv_cursor line, const char *where, size_t number,
-                              dvbf_error *late, dvbf_error *error) {
+static dvbf_status apply_line(dvbf_settings *s, dv_cursor line, dv_origin from, const char *where,
+                              size_t number, dvbf_error *late, dvbf_error *error) {
   char name[DV_TEXT], value[DV_TEXT];
   line = dv_cursor_trim(dv_cursor_until(&line, '#'), BLANKS);
   if (!dv_cursor_left(&line)) return DVBF_OK;
@@ -406,7 +404,7 @@ static dvbf_status apply_line(dvbf_settings *s, dv_cursor line, const char *wher
     refuse_former(former, value, false, &inner);
     dv_report(late, DVBF_ARGUMENT, "%s, line %zu: %.400s", where, number, inner.message);
   }
-  dvbf_status status = set_from(s, name, value, DV_GIVEN, &inner);
+  dvbf_status status = set_from(s, name, value, from, &inner);
   if (status) return dv_fail(error, status, "%s, line %zu: %.400s", where, number, inner.message);
   return DVBF_OK;
 }
@@ -428,7 +426,7 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
   dv_origin before[DV_MOST_SETTINGS];
   memcpy(before, s->origin, sizeof before);
   for (size_t number = 1; dv_cursor_left(&text); number++) {
-    dvbf_status status = apply_line(s, dv_cursor_until(&text, '\n'), preset, number, &late, error);
+    dvbf_status status = apply_line(s, dv_cursor_until(&text, '\n'), DV_GIVEN, preset, number, &late, error);
     if (status) return status;
     dv_cursor_take(&text, '\n');
   }
@@ -456,14 +454,6 @@ static bool next_line(FILE *file, char *out, size_t size, dv_cursor *line, char 
   return any;
 }
 
-/* Marks the value of this line as one that training may change. */
-static void leave(dvbf_settings *s, dv_cursor line) {
-  char name[DV_TEXT];
-  bool known = dv_cursor_copy(dv_cursor_trim(dv_cursor_until(&line, '='), BLANKS), name, sizeof name);
-  const dv_setting *e = known ? find_entry(s->table, name) : NULL;
-  if (e) s->origin[e - s->table->settings] = DV_RESUMED;
-}
-
 dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *error) {
   FILE *file = dv_open_file(path, error);
   if (!file) return DVBF_IO;
@@ -474,13 +464,12 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   dvbf_status status = DVBF_OK;
   memcpy(before, s->origin, sizeof before);
   memset(s->origin, 0, sizeof s->origin);
-  for (size_t number = 1; !status && next_line(file, text, sizeof text, &line, comment); number++) {
-    status = dv_cursor_left(&line) < sizeof text
-                 ? apply_line(s, line, path, number, &late, error)
-                 : dv_fail(error, DVBF_FORMAT, "%s, line %zu: has more than %zu characters; make it shorter",
-                           path, number, sizeof text - 1);
-    if (!status && !strcmp(comment, LEFT)) leave(s, line);
-  }
+  for (size_t number = 1; !status && next_line(file, text, sizeof text, &line, comment); number++)
+    status =
+        dv_cursor_left(&line) < sizeof text
+            ? apply_line(s, line, strcmp(comment, LEFT) ? DV_GIVEN : DV_RESUMED, path, number, &late, error)
+            : dv_fail(error, DVBF_FORMAT, "%s, line %zu: has more than %zu characters; make it shorter", path,
+                      number, sizeof text - 1);
   if (!status && ferror(file))
     status = dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
   fclose(file);
@@ -547,13 +536,10 @@ bool dvbf_settings_table(const char *name, size_t index, dvbf_setting_info *info
 
 const void *dv_settings_values(const dvbf_settings *s, const char *name, dvbf_error *error) {
   if (s && !strcmp(s->table->name, name)) return s->values;
+  if (s && s->table->data && !strcmp(name, "data")) return s->values + s->table->data;
   dv_report(error, DVBF_ARGUMENT, "settings of the table \"%s\" are needed here, not \"%s\"", name,
             s ? s->table->name : "none");
   return NULL;
-}
-
-const void *dv_settings_part(const dvbf_settings *s) {
-  return s && s->table->data ? s->values + s->table->data : NULL;
 }
 
 bool dv_next_change(char **rest, char **name, char **value) {

@@ -52,10 +52,8 @@ const dv_table *dv_table_named(const char *name);
 
 /* ---- Values ---- */
 
-/* The values, or NULL and a message if `settings` is of another table. */
+/* The values, or the part of them that is the table "data"; NULL and a message if `settings` have no such. */
 const void *dv_settings_values(const dvbf_settings *settings, const char *table, dvbf_error *error);
-/* The part of them that is the table "data"; NULL: there is none. */
-const void *dv_settings_part(const dvbf_settings *settings);
 #define DV_ACCESS(type, table)                                                                               \
   static inline const dv_##type##_settings *dv_settings_##type(const dvbf_settings *s, dvbf_error *error) {  \
     return (const dv_##type##_settings *)dv_settings_values(s, table, error);                                \

@@ -51,7 +51,6 @@ const char *dv_result_text(char out[DV_RESULT], const char *format, double value
 
 /* Reads text from beginning to end. No function passes the end, so parsers need no bounds checks of their
  * own. */
-
 typedef struct dv_cursor {
   const char *at, *end; /* the rest */
 } dv_cursor;
@@ -135,9 +134,7 @@ static inline bool dv_cursor_copy(dv_cursor c, char *to, size_t size) {
   return true;
 }
 
-/* ---- Hash ---- */
-
-/* FNV-1a. */
+/* ---- Hash: FNV-1a ---- */
 
 static const uint64_t dv_hash_start = 0xcbf29ce484222325;
 

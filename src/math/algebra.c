@@ -77,11 +77,12 @@ static void rotate_rows(double *a, double *b, size_t n, double c, double s) {
   }
 }
 
-/* Rotates rows and columns i and j of a symmetric matrix [n][n] so that its entry (i, j) becomes 0, and
- * rotates the same rows of vectors [n][n]. */
-static void rotate(double *matrix, double *vectors, int n, int i, int j) {
+/* Rotates rows and columns i and j of a symmetric matrix [n][n] so that its entry (i, j) becomes 0, and the
+ * same rows of vectors [n][n]; false if it is already. */
+static bool rotate(double *matrix, double *vectors, int n, int i, int j) {
   double *a = matrix + (size_t)i * (size_t)n, *b = matrix + (size_t)j * (size_t)n;
   double c, s;
+  if (!(a[j] * a[j] > 1e-30 * fabs(a[i] * b[j]))) return false;
   find_rotation((b[j] - a[i]) / (2 * a[j]), &c, &s);
   for (int k = 0; k < n; k++) { /* columns */
     double *row = matrix + (size_t)k * (size_t)n, x = row[i], y = row[j];
@@ -90,6 +91,7 @@ static void rotate(double *matrix, double *vectors, int n, int i, int j) {
   }
   rotate_rows(a, b, (size_t)n, c, s);
   rotate_rows(vectors + (size_t)i * (size_t)n, vectors + (size_t)j * (size_t)n, (size_t)n, c, s);
+  return true;
 }
 
 void dv_diagonalise(double *matrix, double *vectors, int n) {
@@ -100,13 +102,7 @@ void dv_diagonalise(double *matrix, double *vectors, int n) {
   for (int sweep = 0; sweep < SWEEPS && rotated; sweep++) {
     rotated = false;
     for (int i = 0; i < n; i++)
-      for (int j = i + 1; j < n; j++) {
-        double at = matrix[(size_t)i * (size_t)n + (size_t)j];
-        double both = matrix[(size_t)i * (size_t)n + (size_t)i] * matrix[(size_t)j * (size_t)n + (size_t)j];
-        if (!(at * at > 1e-30 * fabs(both))) continue;
-        rotate(matrix, vectors, n, i, j);
-        rotated = true;
-      }
+      for (int j = i + 1; j < n; j++) rotated |= rotate(matrix, vectors, n, i, j);
   }
 }
 

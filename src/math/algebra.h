@@ -1,5 +1,4 @@
-/* Small dense linear algebra on row-major arrays of double. Its own, because results must not depend on the
- * number of threads, as those of LAPACK do. */
+/* Small dense linear algebra on row-major arrays of double. */
 #pragma once
 
 #include <stdbool.h>

@@ -15,11 +15,6 @@ static double value_of(const double *x, const double *h, const double *g, int n)
   return sum;
 }
 
-static void gradient_of(double *out, const double *x, const double *h, const double *g, int n) {
-  memcpy(out, g, (size_t)n * sizeof *out);
-  dv_apply(out, h, x, n, n);
-}
-
 /* Marks dimensions that the gradient presses against a limit; returns how many are free. */
 static int hold(bool *held, const double *x, const double *gradient, const double *low, const double *high,
                 int n) {
@@ -88,7 +83,8 @@ int dv_box_solve(double *x, bool *held, double *factor, const double *h, const d
   if (n < 1) return 0;
   dv_into_limits(x, low, high, n);
   for (int i = 0; i < MOST_STEPS; i++) {
-    gradient_of(gradient, x, h, g, n);
+    memcpy(gradient, g, (size_t)n * sizeof *gradient);
+    dv_apply(gradient, h, x, n, n);
     int left = hold(held, x, gradient, low, high, n);
     if (count < 0 || memcmp(before, held, (size_t)n * sizeof *held) != 0) {
       memcpy(before, held, (size_t)n * sizeof *held);

@@ -68,30 +68,21 @@ static void keep(const dv_kalman *k, parts *p, int t) {
   double *pull = p->pull + (size_t)t * n, *curve = p->curve + (size_t)t * square,
          *loop = p->loop + (size_t)t * square;
   p->same[t] = k->steady && t;
+  for (size_t i = 0; i < o && !p->same[t]; i++)
+    memcpy(whitened + i * n, s->h + (size_t)k->which[i] * n, n * sizeof *whitened);
+  if (!p->same[t]) dv_solve_lower(k->u_factor, (int)o, whitened, (int)n);
+  dv_product(pull, k->innovation, whitened, 1, (int)o, (int)n);
   if (p->same[t]) {
-    dv_product(pull, k->innovation, whitened, 1, (int)o, (int)n);
     memcpy(curve, curve - square, square * sizeof *curve);
     memcpy(loop, loop - square, square * sizeof *loop);
     return;
   }
-  for (size_t i = 0; i < o; i++)
-    memcpy(whitened + i * n, s->h + (size_t)k->which[i] * n, n * sizeof *whitened);
-  dv_solve_lower(k->u_factor, (int)o, whitened, (int)n);
-  dv_product(pull, k->innovation, whitened, 1, (int)o, (int)n);
   memset(curve, 0, square * sizeof *curve);
   for (size_t i = 0; i < o; i++)
     for (size_t a = 0; a < n; a++)
       for (size_t b = 0; b < n; b++) curve[a * n + b] += whitened[i * n + a] * whitened[i * n + b];
   dv_product(loop, k->move_gain, whitened, (int)n, (int)o, (int)n);
   for (size_t i = 0; i < square; i++) loop[i] = s->a[i] - loop[i];
-}
-
-/* From r_t to r_{t-1}. */
-static void pull_back(parts *p, int n, int t) {
-  size_t z = (size_t)n;
-  double *half = p->scratch;
-  dv_product(half, p->r, p->loop + (size_t)t * z * z, 1, n, n);
-  for (size_t i = 0; i < z; i++) p->r[i] = p->pull[(size_t)t * z + i] + half[i];
 }
 
 /* From N_t to N_{t-1}; returns whether they are the same. */
@@ -124,14 +115,7 @@ static void pair_up(parts *p, int n, int t, const double *next_cov) {
   for (size_t i = 0; i < square; i++) p->pair[i] = moved[i] - p->pair[i];
 }
 
-/* The smoothed mean of z_t replaces the predicted one. */
-static void update_mean(parts *p, int n, int t) {
-  size_t z = (size_t)n;
-  const double *cov = p->cov + (size_t)t * z * z;
-  for (size_t i = 0; i < z; i++) p->m[(size_t)t * z + i] += dv_dot(cov + i * z, p->r, z);
-}
-
-/* The same for its covariance. */
+/* The smoothed covariance of z_t replaces the predicted one. */
 static void update_cov(parts *p, int n, int t) {
   size_t z = (size_t)n, square = z * z;
   double *cov = p->cov + (size_t)t * square, *half = p->scratch, *whole = half + square;
@@ -148,13 +132,14 @@ static void update_cov(parts *p, int n, int t) {
 /* The backward pass. If neither the filter's covariances nor N change from one step to the next, the results
  * of the later step are reused, so that most steps of a long sequence are cheap. */
 static void go_back(parts *p, int n, int steps, double *later, double *before) {
-  size_t square = (size_t)n * (size_t)n;
+  size_t z = (size_t)n, square = z * z;
   bool rests = false;
   for (int t = steps - 1; t >= 0; t--) {
-    double *cov = p->cov + (size_t)t * square, *loop = p->loop + (size_t)t * square;
+    double *cov = p->cov + (size_t)t * square, *loop = p->loop + (size_t)t * square, *moved = p->scratch;
     bool same = t + 2 < steps && p->same[t + 1] && p->same[t + 2], again = same && rests;
-    pull_back(p, n, t);
-    update_mean(p, n, t);
+    dv_product(moved, p->r, loop, 1, n, n); /* from r_t to r_{t-1}, and the mean */
+    for (size_t i = 0; i < z; i++) p->r[i] = p->pull[(size_t)t * z + i] + moved[i];
+    for (size_t i = 0; i < z; i++) p->m[(size_t)t * z + i] += dv_dot(cov + i * z, p->r, z);
     if (again) {
       memcpy(cov, cov + square, square * sizeof *cov);
       memcpy(loop, loop + square, square * sizeof *loop);

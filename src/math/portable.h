@@ -30,44 +30,25 @@ void dv_arithmetic_leave(const bool *before);
 /* Errors are below 2 units in the last place, of pow below 2 + |y ln x|, of erfc and lgamma below 1e-13
  * relative to the result, or 1e-14 where lgamma is near 0. lgamma is for x > 0; the others take any
  * number. Angles beyond 2^20 are reduced by the double nearest to 2 pi. */
-double dv_portable_exp(double x);
-double dv_portable_expm1(double x);
-double dv_portable_log(double x);
-double dv_portable_log1p(double x);
-double dv_portable_sin(double x);
-double dv_portable_cos(double x);
-double dv_portable_tanh(double x);
 double dv_portable_pow(double x, double y);
-double dv_portable_erfc(double x);
 double dv_portable_lgamma(double x);
+#define DV_OF_ARITHMETIC(name)                                                                               \
+  double dv_portable_##name(double x);                                                                       \
+  static inline double dv_##name(double x) {                                                                 \
+    return dv_portable ? dv_portable_##name(x) : name(x);                                                    \
+  }
 
-/* The functions that all code but the kernels calls. */
-static inline double dv_exp(double x) {
-  return dv_portable ? dv_portable_exp(x) : exp(x);
-}
-static inline double dv_expm1(double x) {
-  return dv_portable ? dv_portable_expm1(x) : expm1(x);
-}
-static inline double dv_log(double x) {
-  return dv_portable ? dv_portable_log(x) : log(x);
-}
-static inline double dv_log1p(double x) {
-  return dv_portable ? dv_portable_log1p(x) : log1p(x);
-}
-static inline double dv_sin(double x) {
-  return dv_portable ? dv_portable_sin(x) : sin(x);
-}
-static inline double dv_cos(double x) {
-  return dv_portable ? dv_portable_cos(x) : cos(x);
-}
-static inline double dv_tanh(double x) {
-  return dv_portable ? dv_portable_tanh(x) : tanh(x);
-}
+/* The functions that all code but the kernels calls: dv_exp and so on. */
+DV_OF_ARITHMETIC(exp)
+DV_OF_ARITHMETIC(expm1)
+DV_OF_ARITHMETIC(log)
+DV_OF_ARITHMETIC(log1p)
+DV_OF_ARITHMETIC(sin)
+DV_OF_ARITHMETIC(cos)
+DV_OF_ARITHMETIC(tanh)
+DV_OF_ARITHMETIC(erfc)
 static inline double dv_pow(double x, double y) {
   return dv_portable ? dv_portable_pow(x, y) : pow(x, y);
-}
-static inline double dv_erfc(double x) {
-  return dv_portable ? dv_portable_erfc(x) : erfc(x);
 }
 static inline double dv_hypot(double x, double y) {
   return dv_portable ? sqrt(x * x + y * y) : hypot(x, y);
@@ -95,6 +76,5 @@ static inline unsigned dv_flush_denormals(void) {
 static inline void dv_restore_denormals(unsigned before) {
 #if defined(__SSE2__)
   __builtin_ia32_ldmxcsr(before);
-#else
 #endif
 }
