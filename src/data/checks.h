@@ -10,8 +10,7 @@ dvbf_status dv_data_note(dvbf_data *data, const char *sentence, dvbf_error *erro
 
 /* ---- Outliers ---- */
 
-/* Values so far from all others of their column that those would vanish once the column is standardised: a
- * fault of a sensor or of a file. */
+/* Values so far from all others of their column that standardising would flatten those: faults. */
 
 /* The outliers of one column, which are not within [low, high]. */
 typedef struct dv_outlier {
@@ -34,8 +33,7 @@ typedef struct dv_outliers {
 dvbf_status dv_outliers_find(dv_outliers *out, const dvbf_sequences *s, bool of_u, double times,
                              const dv_statistics *statistics, dvbf_error *error);
 
-/* Marks outliers of x as missing, in memory or whenever they are read; those of u get the value before them.
- */
+/* Marks outliers of x as missing, in memory or whenever they are read; u gets the value before them. */
 dvbf_status dv_outliers_remove(const dv_outliers *outliers, dvbf_sequences *s, bool of_u, dvbf_error *error);
 
 /* How often a value may be missing, or an outlier, among n of a column, and count as rare. */
@@ -52,8 +50,7 @@ typedef struct dv_recurring {
   size_t frames;    /* of the data, without those of which a value is missing */
 } dv_recurring;
 
-/* Of frames that differ, the first DV_MOST_DIFFERENT count. Free with dv_recurring_free, also after a
- * failure. */
+/* Of frames that differ, the first DV_MOST_DIFFERENT count. Free them also after a failure. */
 enum { DV_MOST_DIFFERENT = 1 << 13 };
 dvbf_status dv_recurring_of(dv_recurring *out, const dvbf_sequences *s, dvbf_error *error);
 void dv_recurring_free(dv_recurring *r);

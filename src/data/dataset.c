@@ -1,12 +1,10 @@
 /* Sequences in memory: making, copying, naming, reading x from memory or from a file, validating, and
- * visiting all rows in an order that threads and ranks do not change (dv_visit_rows, dv_survey_rows). Data
- * with more than dv_large numbers are sampled here, in dv_visit_rows itself, so that no caller can read them
- * whole by mistake. */
+ * visiting all rows in an order that threads and ranks do not change (dv_visit_rows, dv_survey_rows), of
+ * large data those of a sample, so that no caller can read them whole by mistake. */
 #include "data/dataset.h"
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "math/random.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,18 +12,12 @@
 
 /* ---- Memory ---- */
 
-static void free_source(dvbf_source *source) {
-  if (!source) return;
-  dv_free(source->limits);
-  source->free(source);
-}
-
 void dvbf_sequences_free(dvbf_sequences *s) {
   if (!(s->borrowed & DVBF_BORROWED_X)) dv_free(s->x);
   if (!(s->borrowed & DVBF_BORROWED_U)) dv_free(s->u);
   if (!(s->borrowed & DVBF_BORROWED_STATE)) dv_free(s->state);
-  DV_FREE(s->start, s->length, s->origin);
-  free_source(s->source);
+  DV_FREE(s->start, s->length, s->origin, s->source ? s->source->limits : NULL);
+  if (s->source) s->source->free(s->source);
   dv_facts_free(s->facts);
   *s = (dvbf_sequences){0};
 }
@@ -218,16 +210,6 @@ dvbf_status dv_sequences_check_sizes(const dvbf_sequences *s, const char *where,
   return DVBF_OK;
 }
 
-/* The fault of a value, as the end of a sentence, or NULL. u has no gaps. */
-static const char *fault(float value, bool gaps, bool may_have_gaps) {
-  if (isfinite(value) || (gaps && isnan(value))) return NULL;
-  return isnan(value) && may_have_gaps
-             ? "missing = nan takes it for a value that is missing; otherwise correct or leave out that "
-               "sequence"
-         : isnan(value) ? "every value must be there, so correct or leave out that sequence"
-                        : "correct or scale it, or leave out that sequence";
-}
-
 typedef struct array {
   const float *values; /* NULL: x */
   size_t width;
@@ -239,22 +221,25 @@ typedef struct array {
 static dvbf_status check_row(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
   const array *a = user;
   for (size_t k = 0; k < a->width; k++) {
-    const char *remedy = fault(row[k], a->gaps, *a->name != 'u');
+    bool missing = isnan(row[k]), is_u = *a->name == 'u'; /* which has no gaps */
+    if (isfinite(row[k]) || (a->gaps && missing)) continue;
     /* A larger number of 64 bits is infinite as one of 32. */
-    if (remedy)
-      return dv_fail(error, DVBF_FORMAT,
-                     "%.200s: %s%s is %s at sequence %zu, step %zu, column %zu (counted from 0); %s",
-                     a->where, a->prefix, a->name,
-                     isnan(row[k]) ? "nan"
-                     : row[k] > 0  ? "above 3.4e38, the range of 32-bit numbers (or infinite),"
-                                   : "below -3.4e38, the range of 32-bit numbers (or infinite),",
-                     sequence, step, k, remedy);
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s: %s%s is %s at sequence %zu, step %zu, column %zu (counted from 0); %s", a->where,
+                   a->prefix, a->name,
+                   missing      ? "nan"
+                   : row[k] > 0 ? "above 3.4e38, the range of 32-bit numbers (or infinite),"
+                                : "below -3.4e38, the range of 32-bit numbers (or infinite),",
+                   sequence, step, k,
+                   !missing ? "correct or scale it, or leave out that sequence"
+                   : is_u   ? "every value must be there, so correct or leave out that sequence"
+                            : "missing = nan takes it for a value that is missing; otherwise correct or "
+                              "leave out that sequence");
   }
   return DVBF_OK;
 }
 
-/* Statistics that are kept, or those of a file, which take no longer, tell whether rows need to be checked.
- */
+/* Statistics that are kept, or those of a file, which take no longer, tell whether to check rows. */
 static dvbf_status check_array(const dvbf_sequences *s, array *a, bool anew, dvbf_error *error) {
   dv_statistics found;
   bool complete = false;
@@ -337,8 +322,7 @@ size_t dv_sequences_thinned(const dvbf_sequences *s) {
   return numbers > (double)dv_large ? (size_t)(64 * numbers / (double)dv_large) : 1;
 }
 
-/* Whether this piece is read: one in each run of `thinned`, drawn by its number, so that no rhythm of the
- * data can hide from it. */
+/* Whether this piece is read: one in each run of `thinned`, at a place that no rhythm can hide from. */
 static bool is_chosen(uint64_t piece, size_t thinned) {
   uint64_t hash = (piece / thinned + 1) * 0x9e3779b97f4a7c15;
   hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93;
@@ -347,21 +331,20 @@ static bool is_chosen(uint64_t piece, size_t thinned) {
 
 /* ---- Visits and surveys ---- */
 
-/* A walk over rows. In a survey chunk c belongs to rank c % size; after each round of chunks the ranks
- * exchange what they found. */
-typedef struct walk {
+/* A visit of rows. Chunk c of a survey belongs to rank c % size; ranks exchange findings after a round. */
+typedef struct visit {
   const dvbf_sequences *s;
   const float *values; /* [frames][width]; NULL: x */
   size_t width;
   dv_row_fn *each;
   void *user;
-  const dv_survey *survey; /* NULL: a visit of one chunk */
+  const dv_survey *survey; /* NULL: there is one chunk */
   dv_ranks *team;
   uint64_t rows;  /* of a chunk */
   uint64_t chunk; /* that is open */
   size_t *first;  /* [size + 1] */
   void *other;    /* room for what another rank found */
-} walk;
+} visit;
 
 uint64_t dv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x) {
   enum { CHUNKS = 64 };
@@ -369,56 +352,56 @@ uint64_t dv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x) {
   return width < dv_chunk ? dv_chunk / width : 1;
 }
 
-static bool is_own(const walk *w) {
-  return (int)(w->chunk % (uint64_t)dv_ranks_size(w->team)) == dv_ranks_rank(w->team);
+static bool is_own(const visit *v) {
+  return (int)(v->chunk % (uint64_t)dv_ranks_size(v->team)) == dv_ranks_rank(v->team);
 }
 
 /* Joins the findings in chunks from .. from + count - 1, rank after rank. */
-static void join_round(const walk *w, uint64_t from, int count) {
-  const dv_survey *survey = w->survey;
-  int size = dv_ranks_size(w->team);
+static void join_round(const visit *v, uint64_t from, int count) {
+  const dv_survey *survey = v->survey;
+  int size = dv_ranks_size(v->team);
   for (int rank = 0; rank < count; rank++) {
-    void *part = rank == dv_ranks_rank(w->team) ? survey->part : w->other;
-    for (int r = 0; r <= size; r++) w->first[r] = r > rank;
-    dv_ranks_gather_parts(w->team, part, survey->bytes, w->first);
+    void *part = rank == dv_ranks_rank(v->team) ? survey->part : v->other;
+    for (int r = 0; r <= size; r++) v->first[r] = r > rank;
+    dv_ranks_gather_parts(v->team, part, survey->bytes, v->first);
     survey->join(survey->user, part, from + (uint64_t)rank == 0);
   }
 }
 
 /* Ends the open chunk, and its round if it is the last of it. */
-static void close_chunk(walk *w, bool last) {
-  uint64_t size = (uint64_t)dv_ranks_size(w->team), turn = w->chunk % size;
-  if (is_own(w) && w->survey->end) w->survey->end(w->survey->user);
-  if (turn + 1 == size || last) join_round(w, w->chunk - turn, (int)turn + 1);
-  w->chunk++;
-  if (is_own(w) && !last) w->survey->begin(w->survey->user);
+static void close_chunk(visit *v, bool last) {
+  uint64_t size = (uint64_t)dv_ranks_size(v->team), turn = v->chunk % size;
+  if (is_own(v) && v->survey->end) v->survey->end(v->survey->user);
+  if (turn + 1 == size || last) join_round(v, v->chunk - turn, (int)turn + 1);
+  v->chunk++;
+  if (is_own(v) && !last) v->survey->begin(v->survey->user);
 }
 
 /* Steps first .. first + count - 1 of a sequence; `buffer` is for x in a file. */
-static dvbf_status look(const walk *w, size_t sequence, size_t first, size_t count, float *buffer,
+static dvbf_status look(const visit *v, size_t sequence, size_t first, size_t count, float *buffer,
                         dvbf_error *error) {
-  const float *rows = w->values ? w->values + (dvbf_sequence_start(w->s, sequence) + first) * w->width
-                                : dv_sequence_x(w->s, sequence, first, count, buffer);
+  const float *rows = v->values ? v->values + (dvbf_sequence_start(v->s, sequence) + first) * v->width
+                                : dv_sequence_x(v->s, sequence, first, count, buffer);
   dvbf_status status = DVBF_OK;
   for (size_t k = 0; k < count && !status; k++)
-    status = w->each(w->user, sequence, first + k, rows + k * w->width, error);
+    status = v->each(v->user, sequence, first + k, rows + k * v->width, error);
   return status;
 }
 
 /* Looks at the chosen pieces, each within a sequence, that are this rank's own. */
-static dvbf_status go(walk *w, dvbf_error *error) {
-  const dvbf_sequences *s = w->s;
-  size_t thinned = w->values ? 1 : dv_sequences_thinned(s), most = w->width < PIECE ? PIECE / w->width : 1;
+static dvbf_status go(visit *v, dvbf_error *error) {
+  const dvbf_sequences *s = v->s;
+  size_t thinned = v->values ? 1 : dv_sequences_thinned(s), most = v->width < PIECE ? PIECE / v->width : 1;
   uint64_t number = 0, before = 0; /* of the piece, and rows before it */
   float *buffer = NULL;
-  dvbf_status status = w->values ? DVBF_OK : dv_sequence_buffer(&buffer, s, most, error);
+  dvbf_status status = v->values ? DVBF_OK : dv_sequence_buffer(&buffer, s, most, error);
   for (size_t i = 0; i < s->count && !status; i++) {
     size_t length = dvbf_sequence_length(s, i), count;
     for (size_t first = 0; first < length && !status; first += most, before += count) {
       count = length - first < most ? length - first : most;
       if (!is_chosen(number++, thinned)) continue;
-      while (before / w->rows > w->chunk) close_chunk(w, false);
-      if (is_own(w)) status = look(w, i, first, count, buffer, error);
+      while (before / v->rows > v->chunk) close_chunk(v, false);
+      if (is_own(v)) status = look(v, i, first, count, buffer, error);
     }
   }
   dv_free(buffer);
@@ -427,20 +410,21 @@ static dvbf_status go(walk *w, dvbf_error *error) {
 
 dvbf_status dv_visit_rows(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
                           void *user, dvbf_error *error) {
-  return go(&(walk){s, values, width, each, user, .rows = UINT64_MAX}, error);
+  return go(&(visit){s, values, width, each, user, .rows = UINT64_MAX}, error);
 }
 
 dvbf_status dv_survey_rows(const dvbf_sequences *s, const float *values, size_t width,
                            const dv_survey *survey, dvbf_error *error) {
-  walk w = {s, values, width, survey->row, survey->user, survey, .rows = dv_rows_in_chunk(s, width, !values)};
-  if (!values && s->source && dv_sequences_frames(s) > w.rows) w.team = s->source->team;
-  w.first = dv_calloc((size_t)dv_ranks_size(w.team) + 1, sizeof *w.first);
-  w.other = w.team ? dv_calloc(1, survey->bytes) : NULL;
-  bool made = w.first && (w.other || !w.team);
+  visit v = {
+      s, values, width, survey->row, survey->user, survey, .rows = dv_rows_in_chunk(s, width, !values)};
+  if (!values && s->source && dv_sequences_frames(s) > v.rows) v.team = s->source->team;
+  v.first = dv_calloc((size_t)dv_ranks_size(v.team) + 1, sizeof *v.first);
+  v.other = v.team ? dv_calloc(1, survey->bytes) : NULL;
+  bool made = v.first && (v.other || !v.team);
   dvbf_status status = made ? DVBF_OK : dv_fail_memory(error, "looking at the data");
-  if (!status && is_own(&w)) survey->begin(survey->user);
-  if (!status) status = go(&w, error);
-  if (!status) close_chunk(&w, true);
-  DV_FREE(w.first, w.other);
+  if (!status && is_own(&v)) survey->begin(survey->user);
+  if (!status) status = go(&v, error);
+  if (!status) close_chunk(&v, true);
+  DV_FREE(v.first, v.other);
   return status;
 }

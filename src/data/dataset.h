@@ -30,8 +30,7 @@ struct dvbf_source {
   dv_ranks *team; /* ranks that look at its frames together at this time; NULL: each for itself */
 };
 
-/* x of steps first .. first + steps - 1 of a sequence: in memory, or read from a source into `buffer`
- * [steps][n_x]. */
+/* x of steps first .. first + steps - 1 of a sequence: in memory, or read into `buffer` [steps][n_x]. */
 const float *dv_sequence_x(const dvbf_sequences *s, size_t sequence, size_t first, size_t steps,
                            float *buffer);
 /* Copies x of its first steps into out [steps][n_x], from memory or straight from its file. */
@@ -41,9 +40,8 @@ dvbf_status dv_sequence_buffer(float **out, const dvbf_sequences *s, size_t step
 /* Whether all that was read from a source so far could be read. */
 dvbf_status dv_sequences_intact(const dvbf_sequences *s, dvbf_error *error);
 
-/* Data whose x has more numbers than this are large: nobody reads them whole. A sample, a 64th of this many
- * numbers in evenly spread pieces, is measured, checked and compared, the same for all callers. Tests make it
- * smaller. */
+/* Data whose x has more numbers than this (tests make it smaller) are large: nobody reads them whole. All
+ * callers measure, check and compare the same sample, a 64th of this many numbers in spread pieces. */
 extern uint64_t dv_large;
 /* One of this many pieces is read; 1: all of them. */
 size_t dv_sequences_thinned(const dvbf_sequences *s);
@@ -58,9 +56,8 @@ typedef dvbf_status dv_row_fn(void *user, size_t sequence, size_t step, const fl
 dvbf_status dv_visit_rows(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
                           void *user, dvbf_error *error);
 
-/* Findings from rows, made chunk by chunk and joined in order, so that they depend on the data and not on who
- * read which chunk. Data of at most dv_chunk numbers are one chunk; large data have 64. Tests make it
- * smaller. */
+/* Findings from rows, made chunk by chunk and joined in order, whoever has read which chunk. Data of at most
+ * dv_chunk numbers (tests make it smaller) are one chunk; large data have 64. */
 extern uint64_t dv_chunk;
 typedef struct dv_survey {
   void *user;
@@ -100,14 +97,12 @@ dvbf_status dv_sequences_recheck(const dvbf_sequences *s, const char *where, dvb
 /* The same for all splits, and that they fit each other. valid and test may be empty, train may not. */
 dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_error *error);
 
-/* Finds outliers of x and u of `s`, the split that `prefix` names ("" or "train/"), and removes those at
- * least `times` deviations away (0: none); a note reports each column that has any. `parts` are all its
- * parts, or `s` itself. */
+/* Removes values of x and u of `s`, the split that `prefix` names ("" or "train/"), at least `times`
+ * deviations away (0: none); notes report all outliers. `parts` are all its parts, or `s` itself. */
 dvbf_status dv_data_without_outliers(dvbf_data *data, dvbf_sequences *s, dvbf_sequences *const *parts,
                                      size_t n_parts, const char *prefix, double times, dvbf_error *error);
 
-/* Splits `all` into train, valid and test, which share its arrays; data owns them afterwards. On failure
- * `all` is the caller's still. */
+/* Splits `all` into train, valid and test; data owns its arrays afterwards, the caller after a failure. */
 dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_data_settings *how,
                           const char *where, dvbf_error *error);
 
@@ -183,8 +178,7 @@ typedef struct dv_baseline {
 dvbf_status dv_baseline_of_x(dv_baseline *out, const dvbf_sequences *s, dvbf_error *error);
 void dv_baseline_clear(dv_baseline *baseline);
 
-/* A checksum of the training and validation data: their sizes and all values of x and u. It is the same
- * wherever x is read from. */
+/* A checksum of sizes, x and u of the training and validation data, wherever x is read from. */
 dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error);
 /* The same of some sequences. */
 dvbf_status dv_sequences_fingerprint(uint64_t *out, const dvbf_sequences *s, dvbf_error *error);

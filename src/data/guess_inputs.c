@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/dataset.h"
 #include "math/algebra.h"
 
 #include <math.h>
@@ -60,8 +59,7 @@ static double residual(const moments *m, size_t target, const bool *use, double 
   return fmax(error, 0) / (double)m->rows;
 }
 
-/* Whether the past of the others does not help to predict column k, while its own past helps to predict them.
- */
+/* Whether the past of the others does not help to predict column k, while its own helps to predict them. */
 static bool is_exogenous(const moments *m, size_t k, double *scratch) {
   const double nothing = 0.01, much = 0.25, noise = 1e-4;
   bool all[MOST_COLUMNS], own[MOST_COLUMNS] = {0}, others[MOST_COLUMNS];

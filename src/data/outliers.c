@@ -8,10 +8,8 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <string.h>
 
-/* A column under test. Values are left out from the outside until the rest have a deviation by which those
- * left out are outliers. */
+/* A column under test. Values are left out from the outside until they are outliers of the rest. */
 typedef struct trial {
   dv_outlier out;                      /* the column, and how many are left out of which the first is this */
   double centre, cut;                  /* values further than `cut` from `centre` are left out */
@@ -119,8 +117,7 @@ static bool narrow(trial *t, double n, double mean, double variance, double leas
   return far * far * 4 * rare > n * variance;
 }
 
-/* After a pass: accepts the values left out if they are outliers, and narrows; false: the column is decided.
- */
+/* After a pass: accepts what was left out if it is an outlier, and narrows; false: it is decided. */
 static bool conclude(trial *t, double times, dv_outliers *found) {
   double n = (double)t->inside, mean = t->shift + t->sum / n;
   double variance = fmax(0, t->squares / n - t->sum / n * (t->sum / n)), deviation = sqrt(variance);

@@ -103,8 +103,7 @@ static dvbf_status split_time(dvbf_sequences *parts[3], const dvbf_sequences *al
   return DVBF_OK;
 }
 
-/* A few long recordings are split by time, since each may be the only one of its kind; so are those too few
- * for three splits. */
+/* By time if there are too few for three splits, or few and long, as each may be the only of its kind. */
 static int64_t best_way(const dvbf_sequences *all) {
   enum { TOO_FEW = 3, FEW = 10, LONG = 100 };
   if (all->count < TOO_FEW) return DV_SPLIT_TIME;
@@ -136,12 +135,10 @@ dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_d
   dvbf_status status = DVBF_OK;
   for (int k = 0; k < 3 && !status; k++) status = part_of(parts[k], all, all->count, true, error);
   if (!status) status = fill_parts(parts, all, data->sample_time, how, where, error);
+  if (!status && !split[0].count)
+    status = dv_fail(error, DVBF_FORMAT, "%.200s: no sequence has 2 steps", where);
   for (int k = 0; k < 3; k++) status ? dv_windows_free(parts[k]) : close_part(parts[k]);
   if (status) return status;
-  if (!split[0].count) {
-    for (int k = 1; k < 3; k++) dv_windows_free(parts[k]);
-    return dv_fail(error, DVBF_FORMAT, "%.200s: no sequence has 2 steps", where);
-  }
   data->train = split[0];
   data->valid = split[1];
   data->test = split[2];

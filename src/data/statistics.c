@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sums of a column less its first value; otherwise rounding would destroy the variance of values far from 0.
- */
+/* Sums of a column less its first value, or rounding would destroy the variance of values far from 0. */
 typedef struct sums {
   double *shift, *sum, *squares; /* [width] */
 } sums;
@@ -319,8 +318,7 @@ static dvbf_status copy(dv_statistics *out, const dv_statistics *from, size_t wi
   return DVBF_OK;
 }
 
-/* Before ranks read a part each, they check that they have the same data: sizes, and some frames that all
- * read. */
+/* Before ranks read a part each, they compare their data: sizes, and some frames that all read. */
 static dvbf_status is_shared(const dvbf_sequences *s, uint64_t key, dvbf_error *error) {
   enum { PIECES = 16, NUMBERS = 1 << 14 };
   dv_ranks *team = s->source ? s->source->team : NULL;
@@ -541,9 +539,8 @@ void dvbf_sequences_info_free(dvbf_sequences_info *info) {
 
 /* ---- Fingerprint ---- */
 
-/* A checksum of everything that training sees: each value of x and u counts with its place, and so does the
- * length of each sequence. It comes from statistics that are measured anyway, so a large file is not read
- * again. */
+/* A checksum of everything that training sees: each value of x and u with its place, and all lengths. It
+ * comes from statistics that are measured anyway, so a large file is not read again. */
 
 static uint64_t mix_columns(uint64_t hash, const dv_statistics *s, size_t width) {
   for (size_t k = 0; k < width; k++) hash = dv_hash_number(dv_hash_number(hash, s->checksum[k]), s->seen[k]);
