@@ -58,8 +58,7 @@ typedef enum dv_buffer_kind {
   DV_BUFFER_FROZEN
 } dv_buffer_kind;
 
-/* Memory of a value. Moments of the program: op i runs forward at moment i and backward at moment 2n - 1 - i.
- */
+/* Memory of a value. Op i of the program runs forward at moment i and backward at moment 2n - 1 - i. */
 typedef struct dv_buffer {
   dv_buffer_kind kind;
   bool keep, keep_gradient;
@@ -81,6 +80,12 @@ typedef struct dv_segment {
   int first, last; /* ops; the last is before the first of the next */
 } dv_segment;
 
+/* A scalar, with its value where conditions set none, or a term, with its factor. */
+typedef struct dv_named {
+  char name[DV_GRAPH_NAME];
+  double number;
+} dv_named;
+
 struct dvbf_graph {
   dv_parameters *parameters;
   int rows;
@@ -89,14 +94,7 @@ struct dvbf_graph {
    * resets both, so that the steps share streams. */
   int noise_numbers, noise_step;
   int n_scalars, n_terms;
-  struct {
-    char name[DV_GRAPH_NAME];
-    double otherwise;
-  } scalars[DV_MOST_SCALARS];
-  struct {
-    char name[DV_GRAPH_NAME];
-    double factor;
-  } terms[DV_MOST_TERMS];
+  dv_named scalars[DV_MOST_SCALARS], terms[DV_MOST_TERMS];
   double flops; /* of the matrix products in one forward (and backward) run */
   dv_buffer *buffers;
   int n_buffers;
@@ -136,9 +134,8 @@ void dv_graph_free(dvbf_graph *g);
 /* Like dvbf_refuse, for lack of memory. */
 void dv_graph_refuse_memory(dvbf_graph *g);
 /* Ops recorded between these two form a segment. It runs forward again just before it runs backward, so that
- * a value used in it alone needs memory only while it runs. Ops run again must write what they wrote before:
- * whatever one of them adds to must begin in the same segment. Results have the same bits as without
- * segments. */
+ * a value used in it alone needs memory only while it runs; results have the same bits. Ops run again must
+ * write what they wrote before: whatever one of them adds to must begin in the same segment. */
 void dv_graph_segment_begin(dvbf_graph *g);
 void dv_graph_segment_end(dvbf_graph *g);
 /* Ends recording: checks, lifetimes, arena. The sentence of a refused recording goes into error. */
@@ -160,9 +157,8 @@ void dv_run_forward(dvbf_run *run);
 /* Writes run->gradient, zeros for parameters that no op reaches; frozen parameters keep theirs. */
 void dv_run_backward(dvbf_run *run);
 
-/* The same for sum over seeds of (gradient, value) in place of the objective, whose scale must be 0.
- * Afterwards dvbf_gradient_at gives the gradient at each value that dvbf_keep_gradient has named; seeds must
- * be such. */
+/* The same for sum over seeds of (gradient, value) in place of the objective, whose scale must be 0. Then
+ * dvbf_gradient_at gives the gradient at values named by dvbf_keep_gradient, as seeds must be. */
 typedef struct dv_seed {
   dvbf_value value;
   const dvbf_real *gradient; /* as many reals as the value has */
@@ -173,8 +169,7 @@ void dv_run_backward_from(dvbf_run *run, const dv_seed *seeds, int count);
 int dv_graph_term(const dvbf_graph *g, const char *name);
 /* What training maximises, from run->terms of one or several runs: minus the sum of factor times term. */
 double dv_graph_bound(const dvbf_graph *g, const double terms[DV_MOST_TERMS]);
-/* dvbf_gradient_at for an op that can either write or add a gradient: if *add is false, it must write all of
- * it. */
+/* dvbf_gradient_at for an op that can write or add a gradient: if *add is false, it must write all of it. */
 dvbf_real *dv_gradient_into(const dvbf_run *run, dvbf_value value, bool *add);
 
 /* With DV_CHECK_OPS, as in debug builds and in the double-precision library of the tests, an op that touches
@@ -185,8 +180,7 @@ void dv_check_listed(const dvbf_run *run, dvbf_value value);
 static inline void dv_check_listed(const dvbf_run *run, dvbf_value value) {}
 #endif
 
-/* dvbf_at inlined for ops of the library, because a small program spends more time finding values than
- * computing. */
+/* dvbf_at inlined, because a small program spends more time finding values than computing. */
 static inline dvbf_real *dv_at(const dvbf_run *run, dvbf_value value) {
 #ifdef __clang_analyzer__
   return dvbf_at(run, value); /* seen inside, any value might be none to the analyser */

@@ -48,8 +48,7 @@ static inline real tail1(real a, real phi) {
 #else
 
 /* x - n ln 2 with one rounding of the size of the result. Sums in this file may be reordered, which would
- * undo a difference in two steps: a fused one cannot be, nor, in code that is not vectorised, one behind a
- * barrier. */
+ * undo a difference in two steps, unless it is fused or, in code that is not vectorised, behind a barrier. */
 #if defined(FP_FAST_FMAF) && !defined(DV_PORTABLE)
 static inline float less_ln2(float x, float n) {
   return fmaf(n, -0.693147182f, x);
@@ -90,8 +89,7 @@ static inline uint32_t float_bits(float f) {
   return bits;
 }
 
-/* exp(x) = 2^n exp(r), |r| <= ln 2 / 2, exp(r) by its series to r^6. Saturates outside [-87, 88]; NaN stays.
- */
+/* exp(x) = 2^n exp(r), |r| <= ln 2 / 2, by its series to r^6. Saturates outside [-87, 88]; NaN stays. */
 static inline float exp1(float x) {
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;
@@ -103,8 +101,7 @@ static inline float exp1(float x) {
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  /* 1.5 2^23 + n has n in its low bits; unlike a conversion this is defined for NaN too, and p is NaN then.
-   */
+  /* 1.5 2^23 + n has n in its low bits; this is defined for NaN too, and p is NaN then. */
   return p * bits_float((float_bits(n + 12582912.0f) - 0x4b400000u + 127u) << 23);
 }
 
@@ -137,8 +134,7 @@ static inline float uniform1(uint32_t word) {
   return ((float)(int32_t)(word >> 8) + 0.5f) * (1.0f / 16777216.0f);
 }
 
-/* Phi(-a) from phi = phi(a), 0 <= a <= 12: their ratio as a polynomial in 1 / (1 + 0.3 a), fitted to the
- * least relative error, 8.3e-8. */
+/* Phi(-a) from phi = phi(a), 0 <= a <= 12: their ratio, fitted to the least relative error, 8.3e-8. */
 static inline float tail1(float a, float phi) {
   float t = 1.0f / (1.0f + 0.3f * a);
   float p = 0.09215355f * t - 0.40549537f;
@@ -153,8 +149,7 @@ static inline float tail1(float a, float phi) {
 
 #endif
 
-/* total += the sum of `term`, which the statements make of i, over i = 0 .. n - 1. Portable: LANES sums side
- * by side, added up in halves. */
+/* total += the sum of `term`, which the statements make of i < n. Portable: LANES sums, joined in halves. */
 #ifdef DV_PORTABLE
 enum { LANES = 16 };
 #define SUM(type, total, n, ...)                                                                             \
@@ -268,8 +263,7 @@ static void add(real *y, const real *x, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
 
-/* ---- Fast dropout: moments m, s of an activation of N(mu, nu), and derivatives (formulas:
- * ops/fast_dropout.c) ---- */
+/* ---- Fast dropout: moments m, s of an activation of N(mu, nu), and slopes (ops/fast_dropout.c) ---- */
 
 typedef struct moments1 {
   real m, s;
@@ -535,8 +529,7 @@ static void bernoulli_backward(real *d_logits, const real *g, const real *x, con
 
 /* ---- Optimisers ---- */
 
-/* Parameters are about to be written that all workers have just read: asking other cores for all at once is
- * faster. */
+/* Parameters about to be written that other cores have just read: asking for all at once is faster. */
 static void claim(const real *p, size_t n) {
   for (size_t i = 0; i < n; i += 64 / sizeof *p) __builtin_prefetch(p + i, 1);
 }

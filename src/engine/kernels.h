@@ -4,8 +4,6 @@
 
 #include <dvbf/graph.h>
 
-#include <stddef.h>
-
 /* Added to every propagated variance, whose root has no derivative at 0. */
 #define DV_VARIANCE_FLOOR 1e-6
 
@@ -131,7 +129,6 @@ typedef dvbf_real dv_vector __attribute__((vector_size(DV_VECTOR), aligned(sizeo
 
 /* ---- Names of instructions and compiler ---- */
 
-/* What a model's bytes depend on besides settings and data, such as "v4" and "gcc 12.2.0"; "any" with
- * portable arithmetic. */
+/* What a model's bytes also depend on, as "v4" and "gcc 12.2.0"; "any" with portable arithmetic. */
 const char *dv_build_instructions(void);
 const char *dv_build_compiler(void);

@@ -12,7 +12,6 @@
  * by shape alone. */
 #include "engine/kernels.h"
 
-#include <stddef.h>
 #include <string.h>
 
 typedef dvbf_real real;
@@ -128,9 +127,8 @@ static void panel(real *c, size_t ldc, const real *first, operand a, const real 
   }
 }
 
-/* to[depth][width] = columns of b, zeros from `cols` on; entry (d, i) of b is b[d * step + i * col]. Where b
- * is transposed, a few of its rows at a time: more of them, a power of two apart, would drive each other out
- * of the cache. */
+/* to[depth][width] = columns of b, zeros from `cols` on; entry (d, i) of b is b[d * step + i * col]. A few
+ * rows of a transposed b at a time: more, a power of two apart, would drive each other out of the cache. */
 static void pack(real *to, int width, const real *b, size_t step, size_t col, int depth, int cols) {
   if (col == 1) {
     for (int d = 0; d < depth; d++) memcpy(to + d * width, b + d * step, (size_t)cols * sizeof *to);

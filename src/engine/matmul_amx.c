@@ -9,15 +9,13 @@
  *   bfloat16x3:  a b ~ hi(a) lo(b) + hi(a) hi(b) + lo(a) hi(b)      error <= 2^-15 |a b|
  *   bfloat16:    a b ~ hi(a) hi(b)                                  error <= 2^-7 |a b|
  *
- * for a term of a sum; over a sum, errors mostly cancel. Numbers beyond 3.39e38, the largest bfloat16, become
- * infinite.
+ * for a term of a sum; over a sum, errors mostly cancel. Numbers beyond 3.39e38 become infinite.
  *
  * A tile has 16 rows of 64 bytes. One instruction adds to a tile c [16][16 floats] the product of
  *   a [16 rows of c][32 summed]   as 16 pairs of bfloat16 in a row, and
  *   b [32 summed][16 columns]     as [16 pairs][16 columns]: both numbers of a pair stand side by side.
  * If the summed index runs along the rows of an array, 16 of its rows make [16][16 pairs]; if it runs down,
- * 32 rows make [16 pairs][16]. Each suits one operand, and its transpose as 32-bit numbers the other. Edges
- * are padded with 0. */
+ * 32 rows make [16 pairs][16]. Each suits an operand, transposed in 32-bit numbers the other. Edges are 0. */
 #include "engine/kernels.h"
 
 #include <immintrin.h>
@@ -227,8 +225,8 @@ INLINE void pack_two(split to[2][CHUNK], operand x, int n, int at, int depth, bo
     pack(to[h], moved(x, least(at, n), 0), inside(n, at), depth, pairs_inside, low);
 }
 
-/* c[m][n] += a b, at most COLUMNS tiles wide and CHUNK tiles deep; each row of c starts as `first` [n, zeros
- * to whole tiles] if that is given. */
+/* c[m][n] += a b, at most COLUMNS tiles wide and CHUNK deep; rows of c start as `first` [n, then 0], if any.
+ */
 INLINE void multiply_chunk(float *c, size_t ldc, const float *first, operand a, operand b, int m, int n,
                            int depth, bool low) {
   split left[2][CHUNK], right[COLUMNS][CHUNK];
@@ -290,9 +288,8 @@ static void bfloat16(float *c, bool add, const float *start, operand a, operand 
   multiply(c, add, start, a, b, m, n, depth, false);
 }
 
-/* The three products. Packing b is paid back by many rows of c, packing a by many columns, reading and
- * writing c by deep sums: where one of them is below `enough`, float is faster (bench/SPEED.md) and is used.
- */
+/* The three products. Packing b is paid back by many rows of c, packing a by many columns, access to c by
+ * deep sums: where one of them is below `enough`, float is faster (bench/SPEED.md) and is used. */
 #define PRODUCTS(name, multiply, enough)                                                                     \
   static void nn_##name(float *c, const float *start, const float *a, const float *b, int m, int n, int k) { \
     if (least(m, least(n, k)) < enough)                                                                      \

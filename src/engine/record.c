@@ -62,10 +62,7 @@ static dv_parameter *add_parameter(dv_parameters *p, const char *name, int rows,
 
 dvbf_graph *dv_graph_new(dv_parameters *parameters, int rows, bool training) {
   dvbf_graph *g = dv_calloc(1, sizeof *g);
-  if (!g) return NULL;
-  g->parameters = parameters;
-  g->rows = rows;
-  g->training = training;
+  if (g) *g = (dvbf_graph){.parameters = parameters, .rows = rows, .training = training};
   return g;
 }
 
@@ -105,31 +102,27 @@ bool dv_graph_has_gradient(const dvbf_graph *g, dvbf_value value) {
   return g->training && (kind == DV_BUFFER_VALUE || kind == DV_BUFFER_PARAMETER);
 }
 
-/* Adds a name to a list of `count` entries of `stride` bytes that begin with one; returns its number, new or
- * old, or -1. */
-static int intern(dvbf_graph *g, const char *what, const char *name, void *list, size_t stride, int *count,
-                  int most) {
-  for (int i = 0; i < *count; i++)
-    if (!strcmp((const char *)list + (size_t)i * stride, name)) return i;
-  if (*count == most || strlen(name) >= DV_GRAPH_NAME) {
+/* The place of a name in a list, where it is added unless it is there; 0 with a refusal. */
+static int intern(dvbf_graph *g, const char *what, const char *name, double number, dv_named *list,
+                  int *count, int most) {
+  int i = 0;
+  while (i < *count && strcmp(list[i].name, name) != 0) i++;
+  if (i == most || strlen(name) >= DV_GRAPH_NAME) {
     dvbf_refuse(g, "the %s %.40s: a program has at most %d, with names below %d letters", what, name, most,
                 DV_GRAPH_NAME);
-    return -1;
+    return 0;
   }
-  strcpy((char *)list + (size_t)*count * stride, name);
-  return (*count)++;
+  if (i == *count) strcpy(list[(*count)++].name, name);
+  list[i].number = number;
+  return i;
 }
 
 int dvbf_scalar(dvbf_graph *g, const char *name, double otherwise) {
-  int i = intern(g, "scalar", name, g->scalars, sizeof *g->scalars, &g->n_scalars, DV_MOST_SCALARS);
-  if (i >= 0) g->scalars[i].otherwise = otherwise;
-  return i < 0 ? 0 : i;
+  return intern(g, "scalar", name, otherwise, g->scalars, &g->n_scalars, DV_MOST_SCALARS);
 }
 
 int dvbf_term(dvbf_graph *g, const char *name, double factor) {
-  int i = intern(g, "term", name, g->terms, sizeof *g->terms, &g->n_terms, DV_MOST_TERMS);
-  if (i >= 0) g->terms[i].factor = factor;
-  return i < 0 ? 0 : i;
+  return intern(g, "term", name, factor, g->terms, &g->n_terms, DV_MOST_TERMS);
 }
 
 int dv_graph_term(const dvbf_graph *g, const char *name) {
@@ -140,7 +133,7 @@ int dv_graph_term(const dvbf_graph *g, const char *name) {
 
 double dv_graph_bound(const dvbf_graph *g, const double terms[DV_MOST_TERMS]) {
   double bound = 0;
-  for (int i = 0; i < g->n_terms; i++) bound -= g->terms[i].factor * terms[i];
+  for (int i = 0; i < g->n_terms; i++) bound -= g->terms[i].number * terms[i];
   return bound;
 }
 
@@ -177,9 +170,8 @@ static dvbf_value new_buffer(dvbf_graph *g, dv_buffer_kind kind, int steps, int 
   g->buffers = buffers;
   /* Ops count rows of all steps, and numbers of a row or two, as int. */
   const int64_t most = 1 << 30;
-  size_t size, all;
+  size_t all = (size_t)steps * (size_t)rows * (size_t)cols;
   if (steps < 1 || rows < 1 || cols < 1 || (int64_t)steps * rows > most || (int64_t)rows * cols > most ||
-      !dv_multiply((size_t)steps, (size_t)rows, &size) || !dv_multiply(size, (size_t)cols, &all) ||
       all > ((size_t)1 << 40)) {
     dvbf_refuse(g,
                 "a value of shape [%d][%d][%d] cannot be recorded: steps times rows, and rows times columns, "
@@ -216,8 +208,7 @@ void dvbf_keep_gradient(dvbf_graph *g, dvbf_value value) {
   if (value.buffer >= 0) g->buffers[value.buffer].keep_gradient = true;
 }
 
-/* The first buffer of the same parameter as `buffer`. Steps of a long sequence ask for one again and again,
- * but all of them were there in the first. */
+/* The first buffer of that parameter, soon found: a long sequence has mentioned all in its first step. */
 static int first_of(const dvbf_graph *g, int buffer) {
   int i = 0;
   while (g->buffers[i].kind != DV_BUFFER_PARAMETER || g->buffers[i].offset != g->buffers[buffer].offset) i++;

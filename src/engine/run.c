@@ -94,7 +94,7 @@ void dvbf_term_add(dvbf_run *run, int term, double value) {
 }
 
 double dvbf_term_factor(const dvbf_run *run, int term) {
-  return run->graph->terms[term].factor * run->conditions->scale;
+  return run->graph->terms[term].number * run->conditions->scale;
 }
 
 /* ---- Forward and backward ---- */
@@ -109,7 +109,7 @@ void dv_run_forward(dvbf_run *run) {
   const dvbf_graph *g = run->graph;
   memset(run->terms, 0, sizeof run->terms);
   for (int i = 0; i < g->n_scalars; i++)
-    run->scalars[i] = scalar_of(run->conditions, g->scalars[i].name, g->scalars[i].otherwise);
+    run->scalars[i] = scalar_of(run->conditions, g->scalars[i].name, g->scalars[i].number);
   for (int i = 0; i < g->n_ops && !dv_interrupted(run->interrupt); i++)
     run_op(run, &g->ops[i], g->ops[i].type->forward);
 }

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,14 +42,14 @@ dvbf_status dv_code_status(const dvbf_code *code, dvbf_error *error) {
 }
 
 /* The list with room for one more entry; NULL, refusing the code, if memory is short. */
-static void *with_room(dvbf_code *code, void *list, int count, size_t size) {
+static void *room_for(dvbf_code *code, void *list, int count, size_t size) {
   void *longer = count < 1 << 24 ? dv_grow(list, (size_t)count, size) : NULL;
   if (!longer) refuse_memory(code);
   return longer;
 }
 
 int dv_code_buffer_add(dvbf_code *code, size_t size) {
-  dv_code_buffer *buffers = with_room(code, code->buffers, code->n_buffers, sizeof *buffers);
+  dv_code_buffer *buffers = room_for(code, code->buffers, code->n_buffers, sizeof *buffers);
   if (!buffers) return -1;
   code->buffers = buffers;
   code->buffers[code->n_buffers] = (dv_code_buffer){.size = size};
@@ -95,7 +94,7 @@ dvbf_real *dv_code_make_constant(dvbf_code *code, dvbf_value value, const char *
 /* ---- Expressions ---- */
 
 static dvbf_expr add_node(dvbf_code *code, dv_node node) {
-  dv_node *nodes = with_room(code, code->nodes, code->n_nodes, sizeof *nodes);
+  dv_node *nodes = room_for(code, code->nodes, code->n_nodes, sizeof *nodes);
   if (!nodes) return code->n_nodes ? 0 : -1;
   code->nodes = nodes;
   code->nodes[code->n_nodes] = node;
@@ -192,7 +191,7 @@ void dv_code_add(dvbf_code *code, dv_statement s) {
     dvbf_code_refuse(code, "a statement of %d rows and %d columns does not fit its tables", s.rows, s.cols);
     return;
   }
-  dv_statement *statements = with_room(code, code->statements, code->n_statements, sizeof *statements);
+  dv_statement *statements = room_for(code, code->statements, code->n_statements, sizeof *statements);
   if (!statements) return;
   code->statements = statements;
   code->statements[code->n_statements++] = s;
@@ -270,8 +269,7 @@ static bool op_is_needed(const needs *n, const dvbf_op *op) {
   return needed && op->type->forward;
 }
 
-/* needed[i] of every op; false if memory is short. An op may write a value in part, so earlier writers of it
- * are needed too. */
+/* needed[i] of every op; false if memory is short. Ops may write parts of a value, so all writers count. */
 static bool find_needed(const dvbf_graph *g, const dvbf_value *wanted, int count, bool *needed) {
   needs n = {g, dv_calloc((size_t)g->n_buffers, sizeof *n.of)};
   bool done = n.of;

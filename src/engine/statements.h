@@ -65,8 +65,7 @@ void dv_code_free(dvbf_code *code);
 int dv_code_buffer_add(dvbf_code *code, size_t size);
 /* A table of one row that holds a copy of values [n]. */
 dvbf_place dv_code_constant(dvbf_code *code, const float *values, int n, const char *name);
-/* Makes the buffer of a whole value, a constant of that name, and returns its numbers to be filled in; NULL,
- * refusing the code, if it could not. */
+/* Makes the buffer of a whole value a constant; returns its numbers, to fill in, or NULL with a refusal. */
 dvbf_real *dv_code_make_constant(dvbf_code *code, dvbf_value value, const char *name);
 /* Adds a statement, whose places must lie within their buffers. */
 void dv_code_add(dvbf_code *code, dv_statement statement);

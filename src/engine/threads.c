@@ -11,8 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Turns that a wait spins before it sleeps: a barrier in an update takes microseconds, and waking a thread
- * costs more. */
+/* Turns that a wait spins before it sleeps: a barrier takes microseconds, waking a thread takes more. */
 enum { SPINS = 2000 };
 
 typedef struct gate {
@@ -26,17 +25,17 @@ typedef struct gate {
 struct dv_threads {
   gate gate; /* of the barrier; starting and ending a job passes it too */
   int size, started;
-  struct worker {
-    struct dv_threads *pool;
-    int number;
-    pthread_t thread;
-  } * workers; /* [size - 1] */
   void (*job)(void *user, int worker);
   void *user;
   bool portable; /* arithmetic of the job, that of the caller */
   bool leaving;
   const volatile int *interrupt;
   dv_ranks *team;
+  struct worker {
+    struct dv_threads *pool;
+    int number;
+    pthread_t thread;
+  } workers[]; /* [size - 1] */
 };
 
 static inline void relax(void) {
@@ -96,17 +95,12 @@ void dv_threads_run(dv_threads *pool, void (*job)(void *user, int worker), void 
 
 dvbf_status dv_threads_new(dv_threads **out, unsigned threads, dvbf_error *error) {
   int size = threads ? (int)threads : dv_cores();
-  dv_threads *pool = dv_calloc_aligned(1, sizeof *pool);
+  size_t bytes = sizeof(dv_threads) + (size_t)size * sizeof(struct worker);
+  dv_threads *pool = size > 0 ? dv_calloc_aligned(1, bytes) : NULL;
   if (!pool) return dv_fail_memory(error, "starting threads");
   pool->size = size;
-  pool->workers = dv_calloc((size_t)size, sizeof *pool->workers);
   pthread_mutex_init(&pool->gate.lock, NULL);
   pthread_cond_init(&pool->gate.opened, NULL);
-  if (!pool->workers) {
-    pool->size = 1;
-    dv_threads_free(pool);
-    return dv_fail_memory(error, "starting threads");
-  }
   for (; pool->started + 1 < size; pool->started++) {
     struct worker *w = &pool->workers[pool->started];
     *w = (struct worker){.pool = pool, .number = pool->started + 1};
@@ -134,7 +128,7 @@ void dv_threads_free(dv_threads *pool) {
   }
   pthread_mutex_destroy(&pool->gate.lock);
   pthread_cond_destroy(&pool->gate.opened);
-  DV_FREE(pool->workers, pool);
+  dv_free(pool);
 }
 
 int dv_threads_size(const dv_threads *pool) {

@@ -10,8 +10,7 @@ dvbf_status dv_threads_new(dv_threads **out, unsigned threads, dvbf_error *error
 void dv_threads_free(dv_threads *pool);
 int dv_threads_size(const dv_threads *pool);
 
-/* Work of these threads ends soon after the flag is set (dvbf_settings_interrupt); NULL (at first): no flag.
- */
+/* Their work ends soon after the flag is set (dvbf_settings_interrupt); NULL (at first): no flag. */
 void dv_threads_stop_by(dv_threads *pool, const volatile int *interrupt);
 const volatile int *dv_threads_interrupt(const dv_threads *pool);
 
@@ -21,9 +20,8 @@ dv_ranks *dv_threads_ranks(const dv_threads *pool);
 
 /* Calls job(user, worker) on every worker and returns when all are done. */
 void dv_threads_run(dv_threads *pool, void (*job)(void *user, int worker), void *user);
-/* Runs items 0 .. count - 1; each worker has a struct of `size` bytes, zero at first. With ranks the items
- * are divided as by dv_ranks_first and the caller gathers the results. Fails with DVBF_STOPPED if the flag
- * was set. */
+/* Runs items 0 .. count - 1; each worker has a struct of `size` bytes, zero at first. Ranks divide the items
+ * as by dv_ranks_first, and the caller gathers the results. DVBF_STOPPED: the flag was set. */
 typedef struct dv_each {
   size_t size;
   dvbf_status (*init)(void *own, void *user, dvbf_error *error);

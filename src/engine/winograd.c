@@ -3,8 +3,6 @@
  * instruction set gives the same bits. */
 #include "engine/kernels.h"
 
-#include <stddef.h>
-
 typedef dvbf_real real;
 
 typedef dv_vector vec;
@@ -103,8 +101,7 @@ static void collect(real *const at[4], const real *m, size_t apart, int channels
   EACH_CHANNEL(COLLECT)
 }
 
-/* ---- Weights w[4][4][channels of the large image][n], one pixel (i, j) of them at a time [count = channels
- * * n] ---- */
+/* ---- Weights w[4][4][channels of the large image][n], for a pixel (i, j) [count = channels * n] ---- */
 
 /* u = G w G', G = (1 0; 1 1; 0 1), of w at lines i, i + 2 and columns j, j + 2. */
 static void weights(real *u, size_t apart, const real *w, size_t pixel, size_t count) {
