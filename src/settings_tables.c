@@ -33,6 +33,8 @@ static const dv_table tables[] = {
 #include "infer/settings_estimate.def"
 };
 
+/* What became of a setting: another name; a value of another setting; a constant, of which other values are
+ * ignored or, where they made other models, refused. */
 #define RENAMED(name, now) {name, NULL, now, NULL, false},
 #define MERGED(name, value, now, as) {name, value, now, as, false},
 #define RETIRED(name, value) {name, value, NULL, NULL, false},

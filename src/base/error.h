@@ -14,8 +14,7 @@ void dv_report(dvbf_error *error, dvbf_status status, const char *format, ...)
 #define dv_fail_memory(error, what)                                                                          \
   dv_fail(error, DVBF_MEMORY, "out of memory while %s; a smaller batch-size or data set needs less", what)
 
-/* Whether it failed for lack of memory, because of a file or by the caller's flag, not because of the data.
- */
+/* Whether it failed for lack of memory, because of a file or by the caller's flag, not by the data. */
 static inline bool dv_failed_outside(dvbf_status status) {
   return status == DVBF_MEMORY || status == DVBF_IO || status == DVBF_STOPPED;
 }

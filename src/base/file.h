@@ -28,8 +28,7 @@ typedef struct dv_new_file {
   char name[256], temporary[288];
 } dv_new_file;
 
-/* Every new file is opened here: it must not exist, and no link is followed. Returns the descriptor, or -1
- * with errno. */
+/* Opens every new file: it must not exist, no link is followed. Returns the descriptor, or -1 with errno. */
 int dv_create_at(int folder, const char *name);
 
 typedef struct dv_atomic_file {
@@ -39,8 +38,7 @@ typedef struct dv_atomic_file {
   dv_path path;
 } dv_atomic_file;
 
-/* Opens a temporary file in the folder of `path`. Write to ->stream, then commit (sync, rename) or abandon
- * (remove). */
+/* A temporary file in the folder of `path`: write to ->stream, then commit (sync, rename) or abandon it. */
 dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *error);
 dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error);
 void dv_atomic_abandon(dv_atomic_file *file);

@@ -7,19 +7,16 @@
 /* *out = a * b; false on overflow. */
 bool dv_multiply(size_t a, size_t b, size_t *out);
 
-/* Zeroed memory for count * size bytes; NULL when that overflows or memory is short. count = 0 gives a
- * pointer. */
+/* Zeroed memory for count * size bytes, also for 0; NULL when that overflows or memory is short. */
 void *dv_calloc(size_t count, size_t size);
 
 /* Zeroed memory aligned to 64 bytes; free it with dv_free too. */
 void *dv_calloc_aligned(size_t count, size_t size);
 
-/* Grows an array to count * size bytes and keeps its content. If it returns NULL, the old array is still
- * valid. */
+/* Grows an array to count * size bytes and keeps its content; NULL: the old array is still valid. */
 void *dv_realloc(void *old, size_t count, size_t size);
 
-/* Room for one more than `count` elements, in an array that grew by this function alone, from NULL; NULL as
- * above. */
+/* The same for one more than `count` elements, in an array that grew by this function alone, from NULL. */
 void *dv_grow(void *list, size_t count, size_t size);
 
 /* A part of a block of doubles: where its address goes, and its size. */

@@ -484,12 +484,6 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   return status || complete || !late.status ? status : dv_fail(error, late.status, "%s", late.message);
 }
 
-static bool is_listed(const char *name, const char *const *list) {
-  for (; list && *list; list++)
-    if (!strcmp(name, *list)) return true;
-  return false;
-}
-
 dvbf_status dvbf_settings_write(const dvbf_settings *s, const char *path, dvbf_error *error) {
   return dv_settings_write(s, path, NULL, error);
 }
@@ -503,7 +497,8 @@ dvbf_status dv_settings_write(const dvbf_settings *s, const char *path, const ch
   for (size_t i = 0; i < s->table->count; i++) {
     const dv_setting *e = &s->table->settings[i];
     char value[DV_TEXT];
-    bool changes_it = is_listed(e->name, changes), fixed = s->origin[i] >= DV_GIVEN;
+    bool changes_it = false, fixed = s->origin[i] >= DV_GIVEN;
+    for (const char *const *name = changes; name && *name; name++) changes_it |= !strcmp(e->name, *name);
     if (!is_written(s, e) && !(changes_it && fixed)) continue;
     get_entry(s->values, e, value, sizeof value);
     if (strcmp(group, e->group)) fprintf(file.stream, "%s# %s\n", i ? "\n" : "", group = e->group);

@@ -79,8 +79,7 @@ bool dv_settings_all_given(const dvbf_settings *settings);
  * `uses` rejects; NULL if there is none. */
 typedef bool dv_uses_fn(const char *set, const void *user);
 const dv_setting *dv_settings_unused(const dvbf_settings *settings, dv_uses_fn *uses, const void *user);
-/* Sets a value as part of a complete set, such as that of a model file: it counts as chosen by the user, but
- * not as named. */
+/* Sets a value as part of a complete set, as of a model file: chosen by the user, but not named. */
 dvbf_status dv_settings_give(dvbf_settings *settings, const char *name, const char *value, dvbf_error *error);
 /* Sets a value without marking it as chosen by the user. */
 dvbf_status dv_settings_set_chosen(dvbf_settings *settings, const char *name, const char *value,
@@ -122,8 +121,7 @@ dvbf_status dv_settings_each(const dvbf_settings *settings,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user);
 
-/* Finds the first such setting that differs between two of the same table, except the one of that name, which
- * may be NULL; false if there is none. */
+/* Finds the first such setting that differs between two of a table, besides that one (NULL: none). */
 typedef struct dv_setting_change {
   const char *name;
   char one[DV_TEXT], other[DV_TEXT]; /* the values as text */

@@ -14,8 +14,7 @@ size_t dv_character(const char *at, size_t left);
 /* Makes a text plain UTF-8 of one line: control characters and invalid bytes become '?', line ends and tabs
  * become blanks, and a character cut at the end is dropped. */
 void dv_text_plain(char *text);
-/* Whether a name ends in one of `endings`, such as ".h5 .hdf5", in small or capital letters, behind something
- * else. */
+/* Whether a name has one of `endings`, such as ".h5 .hdf5", in small or capital letters, behind a stem. */
 bool dv_text_ends_in(const char *name, const char *endings);
 /* "A B C" becomes "A, B or C"; returns the text. */
 const char *dv_text_alternatives(char *text, size_t size);
@@ -49,8 +48,7 @@ const char *dv_result_text(char out[DV_RESULT], const char *format, double value
 
 /* ---- Cursor ---- */
 
-/* Reads text from beginning to end. No function passes the end, so parsers need no bounds checks of their
- * own. */
+/* Reads text from beginning to end. No function passes the end, so parsers need not check bounds. */
 typedef struct dv_cursor {
   const char *at, *end; /* the rest */
 } dv_cursor;
@@ -124,8 +122,7 @@ static inline bool dv_cursor_equals(dv_cursor c, const char *text) {
   return dv_cursor_left(&c) == strlen(text) && !memcmp(c.at, text, dv_cursor_left(&c));
 }
 
-/* Copies the text as a string that ends with a zero; false if it does not fit into `size` bytes or contains a
- * zero. */
+/* Copies the text as a string; false if it does not fit into `size` bytes or contains a zero. */
 static inline bool dv_cursor_copy(dv_cursor c, char *to, size_t size) {
   size_t length = dv_cursor_left(&c);
   if (length >= size || memchr(c.at, 0, length)) return false;

@@ -254,8 +254,7 @@ bool dv_solve_definite(double *a, int n, double *b, int m) {
 
 /* ---- Singular values ---- */
 
-/* Rotates rows i and j of u [n][n] so that they become orthogonal, and the same rows of v; false if they
- * are already. */
+/* Rotates rows i and j of u [n][n], and of v, so that those of u become orthogonal; false if they are. */
 static bool separate(double *u, double *v, size_t n, size_t i, size_t j) {
   double *a = u + i * n, *b = u + j * n, c, s;
   double aa = dv_dot(a, a, n), bb = dv_dot(b, b, n), ab = dv_dot(a, b, n);

@@ -33,8 +33,7 @@ void dv_transpose(double *out, const double *a, int rows, int cols);
 /* out [n] += a [n][k] v [k]. Each sum is that of dv_dot, to the last bit. */
 void dv_apply(double *out, const double *a, const double *v, int n, int k);
 
-/* a [n][n], symmetric, of which the upper half is read, becomes U with a = U'U; false if it is not positive
- * definite. */
+/* a [n][n], symmetric by its upper half, becomes U with a = U'U; false if it is not positive definite. */
 bool dv_cholesky(double *a, int n);
 /* a [n][n], symmetric and positive semidefinite up to rounding, becomes L with a = L L'. */
 void dv_factor(double *a, int n);

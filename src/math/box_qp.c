@@ -55,8 +55,7 @@ static void steepest(double *step, const double *gradient, const double *h, int 
   for (int i = 0; i < n; i++) step[i] = -gradient[i] / trace;
 }
 
-/* Moves x along the step, projected into the box, as far as Armijo's rule allows; false if no step is
- * allowed. */
+/* Moves x along the step, projected into the box, as far as Armijo's rule allows; false if it cannot. */
 static bool descend(double *x, const double *step, const double *gradient, const double *h, const double *g,
                     const double *low, const double *high, int n, double *trial) {
   double before = value_of(x, h, g, n);

@@ -118,28 +118,24 @@ static bool look(dv_kalman *k, const double *x) {
 /* F and its factor U, P H' U^-1 and the filtered covariance. */
 static bool factorise(dv_kalman *k) {
   const dv_system *s = k->system;
-  int n = s->n_z, o = k->seen;
+  size_t n = (size_t)s->n_z, o = (size_t)k->seen;
   double *cross = k->scratch; /* [seen][n_z] H P */
-  for (int i = 0; i < o; i++) {
-    const double *h = s->h + (size_t)k->which[i] * (size_t)n;
-    dv_product(cross + (size_t)i * (size_t)n, h, k->cov, 1, n, n);
-  }
-  for (int i = 0; i < o; i++)
-    for (int j = 0; j < o; j++)
-      k->u_factor[i * o + j] =
-          s->r[(size_t)k->which[i] * (size_t)s->n_x + (size_t)k->which[j]] +
-          dv_dot(cross + (size_t)i * (size_t)n, s->h + (size_t)k->which[j] * (size_t)n, (size_t)n);
-  if (!dv_cholesky(k->u_factor, o)) return false;
+  for (size_t i = 0; i < o; i++)
+    dv_product(cross + i * n, s->h + (size_t)k->which[i] * n, k->cov, 1, s->n_z, s->n_z);
+  for (size_t i = 0; i < o; i++)
+    for (size_t j = 0; j < o; j++) {
+      size_t a = (size_t)k->which[i], b = (size_t)k->which[j];
+      k->u_factor[i * o + j] = s->r[a * (size_t)s->n_x + b] + dv_dot(cross + i * n, s->h + b * n, n);
+    }
+  if (!dv_cholesky(k->u_factor, k->seen)) return false;
   k->log_det = 0;
-  for (int i = 0; i < o; i++) k->log_det += dv_log(k->u_factor[(size_t)i * (size_t)(o + 1)]);
-  dv_solve_lower(k->u_factor, o, cross, n);
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < o; j++) k->state_gain[i * o + j] = cross[(size_t)j * (size_t)n + (size_t)i];
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++)
+  for (size_t i = 0; i < o; i++) k->log_det += dv_log(k->u_factor[i * (o + 1)]);
+  dv_solve_lower(k->u_factor, k->seen, cross, s->n_z);
+  dv_transpose(k->state_gain, cross, k->seen, s->n_z);
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < n; j++)
       k->filtered_cov[i * n + j] =
-          k->cov[i * n + j] -
-          dv_dot(k->state_gain + (size_t)i * (size_t)o, k->state_gain + (size_t)j * (size_t)o, (size_t)o);
+          k->cov[i * n + j] - dv_dot(k->state_gain + i * o, k->state_gain + j * o, o);
   return true;
 }
 
@@ -177,23 +173,22 @@ bool dv_kalman_observe(dv_kalman *k, const double *x, const double *u) {
   return true;
 }
 
-/* cov = A cov A' + Q - G F G', exactly symmetric; returns whether it has stopped changing. */
+/* cov = A cov A' + Q - G F G', exactly symmetric. */
 static void move_cov(dv_kalman *k) {
   const dv_system *s = k->system;
-  int n = s->n_z, o = k->seen;
-  double *half = k->scratch, *next = k->scratch + (size_t)n * (size_t)n, apart = 0, size = 0;
-  dv_product(half, s->a, k->cov, n, n, n);
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j <= i; j++) {
-      double value =
-          s->q[i * n + j] + dv_dot(half + (size_t)i * (size_t)n, s->a + (size_t)j * (size_t)n, (size_t)n) -
-          dv_dot(k->move_gain + (size_t)i * (size_t)o, k->move_gain + (size_t)j * (size_t)o, (size_t)o);
+  size_t n = (size_t)s->n_z, o = (size_t)k->seen;
+  double *half = k->scratch, *next = k->scratch + n * n, apart = 0, size = 0;
+  dv_product(half, s->a, k->cov, s->n_z, s->n_z, s->n_z);
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j <= i; j++) {
+      double value = s->q[i * n + j] + dv_dot(half + i * n, s->a + j * n, n) -
+                     dv_dot(k->move_gain + i * o, k->move_gain + j * o, o);
       next[i * n + j] = next[j * n + i] = value;
       apart = fmax(apart, fabs(value - k->cov[i * n + j]));
       size = fmax(size, fabs(s->q[i * n + j]) + fabs(value));
     }
-  memcpy(k->cov, next, (size_t)n * (size_t)n * sizeof *next);
-  k->steady = o == s->n_x && apart <= 1e-14 * size;
+  memcpy(k->cov, next, n * n * sizeof *next);
+  k->steady = k->seen == s->n_x && apart <= 1e-14 * size;
 }
 
 void dv_kalman_move(dv_kalman *k, const double *u) {
@@ -218,24 +213,19 @@ void dv_kalman_x_variance(const dv_system *s, const double *cov, bool noise, dou
 
 /* ---- Gains by the filter ---- */
 
-/* G [n_z][n_x] from G U', where F = U'U: U G' = (G U')'. */
-static void find_gain(double *out, const dv_kalman *k, double *transposed) {
-  int n = k->system->n_z, n_x = k->system->n_x;
-  dv_transpose(transposed, k->move_gain, n, n_x);
-  dv_solve_upper(k->u_factor, n_x, transposed, n);
-  dv_transpose(out, transposed, n_x, n);
-}
-
 /* Runs a filter over zeros: covariances do not depend on the observations. */
 static dvbf_status filter_zeros(dv_kalman_gains *g, size_t most, dvbf_error *error) {
   const dv_system *s = g->system;
   size_t each = (size_t)s->n_z * (size_t)s->n_x, both = (size_t)s->n_x + (size_t)s->n_u;
   double *memory = dv_calloc(dv_kalman_size(s->n_z, s->n_x) + both + each, sizeof *memory);
   if (!memory) return dv_fail_memory(error, "filtering by a linear model");
-  double *zeros = memory + dv_kalman_size(s->n_z, s->n_x);
+  double *zeros = memory + dv_kalman_size(s->n_z, s->n_x), *turned = zeros + both;
   dv_kalman k = dv_kalman_begin(s, memory);
   while (g->steps < most && !g->rest && dv_kalman_observe(&k, zeros, zeros)) {
-    find_gain(g->gains + g->steps++ * each, &k, zeros + both);
+    /* G from G U', where F = U'U: U G' = (G U')' */
+    dv_transpose(turned, k.move_gain, s->n_z, s->n_x);
+    dv_solve_upper(k.u_factor, s->n_x, turned, s->n_z);
+    dv_transpose(g->gains + g->steps++ * each, turned, s->n_x, s->n_z);
     dv_kalman_move(&k, zeros);
     memset(k.mean, 0, (size_t)s->n_z * sizeof *k.mean);
     g->rest = k.steady;
@@ -257,18 +247,6 @@ typedef struct wide {
   double *p, *inverse, *c, *ac, *next; /* [n_z][n_z] */
   int *order;                          /* [n_z] */
 } wide;
-
-static dvbf_status wide_new(wide *w, int n_z, int n_x, dvbf_error *error) {
-  size_t z = (size_t)n_z, x = (size_t)n_x;
-  const dv_extent parts[] = {
-      {&w->r, x * x}, {&w->transposed, x * z},   {&w->k, z * x},   {&w->v, z * x}, {&w->j, z * z},
-      {&w->a, z * z}, {&w->a_transposed, z * z}, {&w->q, z * z},   {&w->p, z * z}, {&w->inverse, z * z},
-      {&w->c, z * z}, {&w->ac, z * z},           {&w->next, z * z}};
-  const size_t count = sizeof parts / sizeof *parts;
-  dv_place(dv_calloc(dv_place(NULL, parts, count), sizeof *w->r), parts, count);
-  w->order = dv_calloc(z, sizeof *w->order);
-  return w->r && w->order ? DVBF_OK : dv_fail_memory(error, "filtering by a linear model");
-}
 
 /* out [n_z][n_x] = (R^-1 transposed)' */
 static void solve(const wide *w, const dv_system *s, double *out) {
@@ -321,13 +299,19 @@ static bool wide_step(wide *w, const dv_system *s, double *gain, bool *rest) {
 
 static dvbf_status fill_wide(dv_kalman_gains *g, size_t most, dvbf_error *error) {
   const dv_system *s = g->system;
-  size_t each = (size_t)s->n_z * (size_t)s->n_x;
-  wide w = {0};
-  dvbf_status status = wide_new(&w, s->n_z, s->n_x, error);
-  if (!status && wide_begin(&w, s))
-    while (g->steps < most && !g->rest && wide_step(&w, s, g->gains + g->steps * each, &g->rest)) g->steps++;
+  size_t z = (size_t)s->n_z, x = (size_t)s->n_x;
+  wide w = {.order = dv_calloc(z, sizeof *w.order)};
+  const dv_extent parts[] = {
+      {&w.r, x * x}, {&w.transposed, x * z},   {&w.k, z * x},   {&w.v, z * x}, {&w.j, z * z},
+      {&w.a, z * z}, {&w.a_transposed, z * z}, {&w.q, z * z},   {&w.p, z * z}, {&w.inverse, z * z},
+      {&w.c, z * z}, {&w.ac, z * z},           {&w.next, z * z}};
+  const size_t count = sizeof parts / sizeof *parts;
+  dv_place(dv_calloc(dv_place(NULL, parts, count), sizeof *w.r), parts, count);
+  bool made = w.r && w.order;
+  if (made && wide_begin(&w, s))
+    while (g->steps < most && !g->rest && wide_step(&w, s, g->gains + g->steps * z * x, &g->rest)) g->steps++;
   DV_FREE(w.r, w.order);
-  return status;
+  return made ? DVBF_OK : dv_fail_memory(error, "filtering by a linear model");
 }
 
 /* ---- Gains of a system ---- */
@@ -367,7 +351,7 @@ void dv_kalman_gains_move(const dv_kalman_gains *g, size_t t, double *mean, cons
 
 void dv_add_noise(double *out, const double *factor, int n, dv_random *random, double *scratch) {
   for (int i = 0; i < n; i++) scratch[i] = dv_random_normal(random);
-  for (int i = 0; i < n; i++) out[i] += dv_dot(factor + (size_t)i * (size_t)n, scratch, (size_t)n);
+  dv_apply(out, factor, scratch, n, n);
 }
 
 void dv_noise_factors_of(const dv_system *s, dv_noise_factors *f) {
@@ -380,10 +364,11 @@ void dv_noise_factors_of(const dv_system *s, dv_noise_factors *f) {
       for (int k = 0; k < j; k++) sum -= f->shared[i * n_x + k] * f->x[j * n_x + k];
       f->shared[i * n_x + j] = root > 0 ? sum / root : 0;
     }
-  for (int i = 0; i < n_z; i++)
+  for (int i = 0; i < n_z; i++) {
+    const double *row = f->shared + (size_t)i * (size_t)n_x;
     for (int j = 0; j < n_z; j++)
-      f->z[i * n_z + j] = s->q[i * n_z + j] - dv_dot(f->shared + (size_t)i * (size_t)n_x,
-                                                     f->shared + (size_t)j * (size_t)n_x, (size_t)n_x);
+      f->z[i * n_z + j] = s->q[i * n_z + j] - dv_dot(row, f->shared + (size_t)j * (size_t)n_x, (size_t)n_x);
+  }
   /* In the innovation form only rounding is left. */
   double largest = 0, left = 0;
   for (int i = 0; i < n_z; i++)
@@ -397,12 +382,10 @@ void dv_draw_step(const dv_system *s, const dv_noise_factors *f, double *z, cons
   size_t n_x = (size_t)s->n_x, n_z = (size_t)s->n_z;
   double *next = scratch, *shared = next + n_z, *own = shared + n_x;
   for (size_t i = 0; i < n_x; i++) shared[i] = dv_random_normal(random);
-  if (x) {
-    dv_system_emit(s, z, u, x);
-    for (size_t i = 0; noise && i < n_x; i++) x[i] += dv_dot(f->x + i * n_x, shared, n_x);
-  }
+  dv_system_emit(s, z, u, x);
+  if (noise) dv_apply(x, f->x, shared, s->n_x, s->n_x);
   dv_system_move(s, z, u, next);
-  for (size_t i = 0; i < n_z; i++) next[i] += dv_dot(f->shared + i * n_x, shared, n_x);
+  dv_apply(next, f->shared, shared, s->n_z, s->n_x);
   dv_add_noise(next, f->z, s->n_z, random, own);
   memcpy(z, next, n_z * sizeof *z);
 }

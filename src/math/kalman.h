@@ -81,8 +81,7 @@ bool dv_kalman_observe(dv_kalman *k, const double *x, const double *u);
 /* To the next step, under u [n_u]. */
 void dv_kalman_move(dv_kalman *k, const double *u);
 
-/* Variance of each x_t given x before t, the diagonal of H P H' + R; without R where `noise` is false. P is
- * either covariance of z_t. */
+/* The diagonal of H P H' + R, or without R if `noise` is false, with either covariance P of z_t. */
 void dv_kalman_x_variance(const dv_system *s, const double *cov, bool noise, double *variance /* [n_x] */);
 
 /* ---- Gains ---- */
@@ -104,10 +103,9 @@ dvbf_status dv_kalman_gains_new(dv_kalman_gains *out, const dv_system *system, s
 void dv_kalman_gains_clear(dv_kalman_gains *gains);
 /* Whether there are gains for this many steps. */
 bool dv_kalman_gains_reach(const dv_kalman_gains *gains, size_t steps);
-/* mean [n_z] of z_t given x before t becomes that of the next step; apart [n_x] is x_t less its expectation.
- * scratch is [n_z]. */
+/* mean [n_z] of z_t given x before t becomes that of the next step; apart [n_x] is x_t less its mean. */
 void dv_kalman_gains_move(const dv_kalman_gains *gains, size_t t, double *mean, const double *apart,
-                          const double *u, double *scratch);
+                          const double *u, double *scratch /* [n_z] */);
 
 /* ---- Samples ---- */
 
@@ -122,8 +120,7 @@ typedef struct dv_noise_factors {
 } dv_noise_factors;
 void dv_noise_factors_of(const dv_system *s, dv_noise_factors *out);
 
-/* z of the next step from z in place, and x [n_x] of this step; if x is NULL or `noise` is false it has no
- * e. */
+/* z of the next step from z in place, and x [n_x] of this step, without e if `noise` is false. */
 void dv_draw_step(const dv_system *s, const dv_noise_factors *f, double *z, const double *u, double *x,
                   bool noise, dv_random *random, double *scratch /* [2 n_z + 2 n_x] */);
 

@@ -1,7 +1,6 @@
 /* Fixed-interval smoother of a linear Gaussian system: means, covariances and lag-one covariances by the
- * recursion of Bryson and Frazier (de Jong 1989), which inverts no covariance of z and so works in the
- * innovation form too. Entry point dv_smooth; equations in kalman.h. All memory is allocated by
- * dv_smoothed_init. */
+ * recursion of Bryson and Frazier (de Jong 1989). Entry point dv_smooth; equations in kalman.h. All memory is
+ * allocated by dv_smoothed_init. */
 #include "math/kalman.h"
 
 #include "base/error.h"
@@ -139,7 +138,7 @@ static void go_back(parts *p, int n, int steps, double *later, double *before) {
     bool same = t + 2 < steps && p->same[t + 1] && p->same[t + 2], again = same && rests;
     dv_product(moved, p->r, loop, 1, n, n); /* from r_t to r_{t-1}, and the mean */
     for (size_t i = 0; i < z; i++) p->r[i] = p->pull[(size_t)t * z + i] + moved[i];
-    for (size_t i = 0; i < z; i++) p->m[(size_t)t * z + i] += dv_dot(cov + i * z, p->r, z);
+    dv_apply(p->m + (size_t)t * z, cov, p->r, n, n);
     if (again) {
       memcpy(cov, cov + square, square * sizeof *cov);
       memcpy(loop, loop + square, square * sizeof *loop);

@@ -23,16 +23,6 @@ typedef struct levenberg {
   double sum, damping;
 } levenberg;
 
-static bool allocate(levenberg *l) {
-  size_t n = (size_t)l->how->n, rows = l->how->rows;
-  const dv_extent parts[] = {{&l->first, n},  {&l->next, n},       {&l->to, n},
-                             {&l->step, n},   {&l->square, n * n}, {&l->factor, n * n},
-                             {&l->now, rows}, {&l->moved, rows},   {&l->slopes, n * rows}};
-  const size_t count = sizeof parts / sizeof *parts;
-  dv_place(dv_calloc(dv_place(NULL, parts, count), sizeof *l->first), parts, count);
-  return l->first;
-}
-
 /* The sum of squares at theta, whose residuals go to `out`; infinite if theta is not allowed. */
 static double look(const levenberg *l, const double *theta, double *out) {
   const dv_levenberg *how = l->how;
@@ -86,14 +76,20 @@ static double improve(levenberg *l, double *theta) {
 }
 
 dvbf_status dv_levenberg_run(double *theta, const dv_levenberg *how, dvbf_error *error) {
-  enum { STEPS = 40 };
+  enum { ITERATIONS = 40 };
   const double enough = 1e-4; /* it ends where a step lowers the sum by less than this share */
+  size_t n = (size_t)how->n, rows = how->rows;
   levenberg l = {.how = how, .damping = 1e-2};
-  if (!allocate(&l)) return dv_fail_memory(error, "fitting free runs");
-  memcpy(l.first, theta, (size_t)how->n * sizeof *theta);
+  const dv_extent parts[] = {{&l.first, n},  {&l.next, n},       {&l.to, n},
+                             {&l.step, n},   {&l.square, n * n}, {&l.factor, n * n},
+                             {&l.now, rows}, {&l.moved, rows},   {&l.slopes, n * rows}};
+  const size_t count = sizeof parts / sizeof *parts;
+  dv_place(dv_calloc(dv_place(NULL, parts, count), sizeof *l.first), parts, count);
+  if (!l.first) return dv_fail_memory(error, "fitting free runs");
+  memcpy(l.first, theta, n * sizeof *theta);
   l.sum = look(&l, theta, l.now);
   bool stopped = false;
-  for (int i = 0; i < STEPS && isfinite(l.sum); i++) {
+  for (int i = 0; i < ITERATIONS && isfinite(l.sum); i++) {
     stopped = dv_interrupted(how->interrupt);
     if (stopped) break;
     differentiate(&l, theta);

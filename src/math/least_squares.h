@@ -3,9 +3,6 @@
 
 #include <dvbf/core.h>
 
-#include <stdbool.h>
-#include <stddef.h>
-
 /* ---- Levenberg-Marquardt: a sum of squared nonlinear residuals; derivatives by differences ---- */
 
 typedef struct dv_levenberg {
@@ -38,8 +35,7 @@ dvbf_status dv_ridge_init(dv_ridge *out, size_t inputs, size_t targets, dvbf_err
 void dv_ridge_clear(dv_ridge *ridge);
 /* Counts row and target once. */
 void dv_ridge_add(dv_ridge *ridge);
-/* `share` is added to the mean square of each input but the first. If that is not enough, all coefficients
- * are 0. */
+/* Adds `share` to the mean square of each input but the first; if not enough, all coefficients are 0. */
 void dv_ridge_solve(dv_ridge *ridge, double share);
 /* Prediction of target k for the present row. */
 double dv_ridge_guess(const dv_ridge *ridge, size_t k);

@@ -3,9 +3,6 @@
  * chooses them (dv_arithmetic_enter). portable.h has the error bounds. */
 #include "math/portable.h"
 
-#include <stdint.h>
-#include <string.h>
-
 _Thread_local bool dv_portable;
 
 bool dv_arithmetic_enter(bool portable) {

@@ -42,8 +42,7 @@ static inline double dv_uniform_of(uint32_t word) {
   return (word + 0.5) * (1.0 / 4294967296.0);
 }
 
-/* Draws numbers one after the other, for code where speed does not matter: simulators, initial values,
- * orders. */
+/* Draws numbers one after the other, for code where speed does not matter: simulators, orders. */
 typedef struct dv_random {
   uint64_t seed;
   dv_stream stream;
