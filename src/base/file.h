@@ -21,8 +21,7 @@ FILE *dv_open_file(const char *path, dvbf_error *error);
 
 /* ---- Files that appear whole or not at all ---- */
 
-/* Where a file is made: its folder (held open, so that a renamed path does no harm), its final name, and an
- * unguessable temporary name. */
+/* Where a file is made: its folder, held open as paths may be renamed, its name, and an unguessable one. */
 typedef struct dv_new_file {
   int folder; /* descriptor, -1: none */
   char name[256], temporary[288];

@@ -62,6 +62,5 @@ size_t dv_recurring_often(const dv_recurring *r, double *share);
 /* ---- Columns that look like inputs ---- */
 
 /* Marks the columns whose next value the past of the others does not help to predict, while their past helps
- * much to predict the others (Granger). Nothing is marked if there are too few steps, or too many
- * columns. */
+ * much to predict the others (Granger); none if there are too few steps, or too many columns. */
 dvbf_status dv_exogenous(bool *out /* [n_x] */, const dvbf_sequences *s, dvbf_error *error);

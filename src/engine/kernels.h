@@ -18,8 +18,7 @@ typedef struct dv_products {
   void (*tn)(dvbf_real *c, bool add, const dvbf_real *a, const dvbf_real *b, int m, int n, int k);
 } dv_products;
 
-/* Transforms of Winograd's convolutions (winograd.c, ops/convolution_winograd.c). Their results are `apart`
- * reals from each other. */
+/* Transforms of Winograd's convolutions (winograd.c). Their results are `apart` reals from each other. */
 typedef struct dv_winograd_kernels {
   /* v[9][4 * channels] from the 6 x 6 pixels `at`, each [channels], and its transpose, which adds to them. */
   void (*see)(dvbf_real *v, size_t apart, const dvbf_real *const at[36], int channels);
@@ -27,8 +26,7 @@ typedef struct dv_winograd_kernels {
   /* m[9][channels] from the 2 x 2 pixels `at`, and its transpose, which adds to them. */
   void (*spread)(dvbf_real *m, size_t apart, const dvbf_real *const at[4], int channels);
   void (*collect)(dvbf_real *const at[4], const dvbf_real *m, size_t apart, int channels);
-  /* u[9][count] from weights w of a phase, whose pixels are `pixel` reals apart, and its transpose, which
-   * adds to w. */
+  /* u[9][count] from weights w of a phase, pixels `pixel` reals apart, and its transpose, which adds to w. */
   void (*weights)(dvbf_real *u, size_t apart, const dvbf_real *w, size_t pixel, size_t count);
   void (*weights_backward)(dvbf_real *w, size_t pixel, const dvbf_real *u, size_t apart, size_t count);
 } dv_winograd_kernels;
