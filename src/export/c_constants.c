@@ -181,15 +181,6 @@ static void put_array(dv_text *t, const dv_constant *k, const char *prefix) {
   dv_text_put(t, "};\n");
 }
 
-dvbf_status dv_check_finite(const double *values, size_t n, dvbf_error *error) {
-  for (size_t i = 0; i < n; i++)
-    if (!isfinite(values[i]))
-      return dv_fail(
-          error, DVBF_FORMAT,
-          "the model holds a value that is not finite and cannot be written as code; train it again");
-  return DVBF_OK;
-}
-
 dvbf_status dv_constants_check(const dv_constants *c, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   for (int i = 0; i < c->count; i++) {

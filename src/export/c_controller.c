@@ -25,7 +25,7 @@ typedef struct writer {
   void *memory;
   dvbf_controller *controller;
   char prefix[80];
-  dv_text tables, functions, code, header, test;
+  dv_text code, header, test;
   dv_words words;
 } writer;
 
@@ -110,7 +110,7 @@ static void put_looks(dv_text *t, const writer *w) {
 
 static void put_tables(writer *w) {
   const dv_cost *k = w->task;
-  dv_text *t = &w->tables;
+  dv_text *t = dv_words_text(&w->words, "tables");
   size_t n_z = (size_t)k->n_z, n_u = (size_t)k->n_u, n_s = (size_t)k->n_s, goals = (size_t)k->goals;
   put_table(t, "double", "low", k->low, n_u);
   put_table(t, "double", "high", k->high, n_u);
@@ -132,11 +132,11 @@ static void put_tables(writer *w) {
 /* ---- Template words ---- */
 
 static void set_number(writer *w, const char *name, uint64_t number) {
-  dv_words_print(&w->words, name, "%" PRIu64, number);
+  dv_words_set(&w->words, name, "%" PRIu64, number);
 }
 
 static void set_real(writer *w, const char *name, double number) {
-  dv_words_print(&w->words, name, number == rint(number) ? "%.1f" : "%.17g", number);
+  dv_words_set(&w->words, name, number == rint(number) ? "%.1f" : "%.17g", number);
 }
 
 static void set_random_plans(writer *w) {
@@ -154,38 +154,21 @@ static void set_random_plans(writer *w) {
 }
 
 /* Our own functions, if <math.h> is not wanted, are those of a filter in double. */
-static void set_functions(writer *w) {
-  bool plain = !w->settings->libm, draws = w->control->random_plans > 1;
-  dv_words_set(&w->words, "math", plain ? "" : "\n#include <math.h>\n");
-  dv_words_set(&w->words, "log", plain ? "@_log" : "log");
-  dv_words_set(&w->words, "cos", plain ? "@_cos" : "cos");
-  dv_words_set(&w->words, "double_sqrt", plain ? "@_double_sqrt" : "sqrt");
-  dv_words_set(&w->words, "double_fabs", plain ? "@_double_fabs" : "fabs");
-  if (!plain) return;
-  dv_words_set(&w->words, "own_functions", "");
-  if (draws) dv_words_set(&w->words, "plain", "");
+static void put_functions(dv_text *t, const writer *w) {
+  static const char *const all[] = {"use_double_sqrt", "plain", "wide", "use_log", "use_sin", "cosine_alone"};
   dv_words words = {.prefix = w->prefix};
-  static const char *const all[][2] = {{"use_double_sqrt", ""},
-                                       {"plain", ""},
-                                       {"wide", ""},
-                                       {"use_log", ""},
-                                       {"use_sin", ""},
-                                       {"cosine_alone", ""},
-                                       {"half", "0.5"},
-                                       {"two_over_pi", "0.6366197723675814"},
-                                       {"exp_note", " * exp(709) nor below exp(-708). */"}};
-  for (size_t i = 0; i < (draws ? sizeof all / sizeof *all : 1); i++)
-    dv_words_set(&words, all[i][0], all[i][1]);
-  dv_put(&w->functions, functions_c_in, &words);
-  dv_words_set(&w->words, "functions", w->functions.at);
+  for (size_t i = 0; i < (w->control->random_plans > 1 ? sizeof all / sizeof *all : 1); i++)
+    dv_words_turn(&words, all[i], true);
+  dv_put(t, functions_c_in, &words);
+  dv_words_clear(&words);
 }
 
 static void set_words(writer *w) {
   const dv_control_settings *s = w->control;
   bool samples_alone = s->planner == DV_PLANNER_SAMPLING;
   w->words.prefix = w->prefix;
-  dv_words_set(&w->words, "model", w->of->result->prefix);
-  dv_words_set(&w->words, "header", w->of->name);
+  dv_words_set(&w->words, "model", "%s", w->of->result->prefix);
+  dv_words_set(&w->words, "header", "%s", w->of->name);
   set_number(w, "n_x", (uint64_t)w->model->n_x);
   set_number(w, "n_u", (uint64_t)w->model->n_u);
   set_number(w, "n_s", (uint64_t)w->task->n_s);
@@ -193,12 +176,17 @@ static void set_words(writer *w) {
   set_number(w, "steps", (uint64_t)s->steps);
   set_number(w, "iterations", samples_alone ? 0 : (uint64_t)s->iterations);
   set_number(w, "blind", (uint64_t)s->blind);
-  if (w->task->looks) dv_words_set(&w->words, "observes", "");
-  if (s->safe == DV_SAFE_HOLD) dv_words_set(&w->words, "hold", "");
+  dv_words_turn(&w->words, "observes", w->task->looks);
+  dv_words_turn(&w->words, "hold", s->safe == DV_SAFE_HOLD);
   set_random_plans(w);
-  set_functions(w);
+  bool plain = !w->settings->libm;
+  dv_words_turn(&w->words, "plain", plain);
+  dv_words_set(&w->words, "log", plain ? "@_log" : "log");
+  dv_words_set(&w->words, "cos", plain ? "@_cos" : "cos");
+  dv_words_set(&w->words, "double_sqrt", plain ? "@_double_sqrt" : "sqrt");
+  dv_words_set(&w->words, "double_fabs", plain ? "@_double_fabs" : "fabs");
+  if (plain) put_functions(dv_words_text(&w->words, "functions"), w);
   put_tables(w);
-  dv_words_set(&w->words, "tables", w->tables.at);
 }
 
 /* ---- Test ---- */
@@ -258,20 +246,16 @@ static void run_loop(closed_loop *l, const writer *w) {
 }
 
 static void put_test(writer *w, const closed_loop *l) {
-  dv_text arrays = {0};
+  dv_text *t = dv_words_text(&w->words, "arrays");
   size_t steps = (size_t)l->steps, n_u = (size_t)w->model->n_u;
-  dv_text_array(&arrays, "double", "x", (dv_array){.floats = l->x}, steps * (size_t)w->model->n_x, 9);
-  dv_text_array(&arrays, "double", "u", (dv_array){.floats = l->u}, steps * n_u, 9);
-  dv_text_array(&arrays, "double", "half", (dv_array){.reals = l->half}, n_u, 17);
-  dv_text_array(&arrays, "double", "cost", (dv_array){.floats = l->cost}, steps, 9);
-  dv_text_array(&arrays, "unsigned char", "seen", (dv_array){.bytes = l->seen}, steps, 0);
-  dv_text_array(&arrays, "unsigned char", "ready", (dv_array){.bytes = l->ready}, steps, 0);
+  dv_text_array(t, "double", "x", (dv_array){.floats = l->x}, steps * (size_t)w->model->n_x, 9);
+  dv_text_array(t, "double", "u", (dv_array){.floats = l->u}, steps * n_u, 9);
+  dv_text_array(t, "double", "half", (dv_array){.reals = l->half}, n_u, 17);
+  dv_text_array(t, "double", "cost", (dv_array){.floats = l->cost}, steps, 9);
+  dv_text_array(t, "unsigned char", "seen", (dv_array){.bytes = l->seen}, steps, 0);
+  dv_text_array(t, "unsigned char", "ready", (dv_array){.bytes = l->ready}, steps, 0);
   set_number(w, "steps", steps);
-  dv_words_set(&w->words, "tolerance", "1e-3");
-  dv_words_set(&w->words, "arrays", arrays.at);
   dv_put(&w->test, control_test_c_in, &w->words);
-  w->test.failed |= arrays.failed;
-  dv_text_free(&arrays);
 }
 
 static dvbf_status write_test(writer *w, dvbf_error *error) {
@@ -307,7 +291,6 @@ static dvbf_status write_all(writer *w, dvbf_error *error) {
   set_words(w);
   dv_put(&w->code, control_c_in, &w->words);
   dv_put(&w->header, control_h_in, &w->words);
-  w->code.failed |= w->tables.failed || w->functions.failed;
   dvbf_status status = write_test(w, error);
   if (!status) status = dv_export_path(code, w->of, "_control.c", error);
   if (!status) status = dv_export_path(header, w->of, "_control.h", error);
@@ -327,8 +310,8 @@ dvbf_status dv_controller_files_write(const dv_export *e, dvbf_error *error) {
   dvbf_status status = check(e->model, wanted, error);
   if (!status) status = make_controller(w, error);
   if (!status) status = write_all(w, error);
-  dv_text *all[] = {&w->tables, &w->functions, &w->code, &w->header, &w->test};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) dv_text_free(all[i]);
+  dv_words_clear(&w->words);
+  DV_TEXT_FREE(&w->code, &w->header, &w->test);
   DV_FREE(w->memory, w);
   return status;
 }

@@ -9,6 +9,7 @@
 #include "export/test_vectors.h"
 #include "math/kalman.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,10 +48,10 @@ typedef struct writer {
   dv_parts parts;
   dv_c_file file;
   dv_words words;
-  dv_text body, calls[FUNCTIONS], derivatives, state;
+  dv_text body;
   dv_system system;
   dv_c_facts *facts;
-  bool plant; /* it simulates, and does not filter */
+  double *start; /* [n_z] first state of a plant, which simulates and does not filter; else NULL */
 } writer;
 
 static bool exact(const writer *w) {
@@ -79,17 +80,21 @@ static bool direct(const writer *w) {
   return w->model->n_u && dv_code_part_reads(&w->parts.emission, DV_SLOT_NOW);
 }
 
+static bool reads_seen(const writer *w) {
+  return dv_code_part_reads(&w->parts.first, DV_SLOT_SEEN) ||
+         dv_code_part_reads(&w->parts.advance, DV_SLOT_SEEN);
+}
+
 /* ---- Functions ---- */
 
 static bool is_wanted(const writer *w, const function *f) {
   if (f->of == MOVE && !moves(w)) return false;
   if (f->of == EMISSION && !moves(w) && !f->planning) return false;
-  if (f->planning || w->plant) return f->planning;
+  if (f->planning || w->start) return f->planning;
   return f->sampled ? samples(w) : !exact(w);
 }
 
-static dvbf_status write_function(writer *w, int number, dvbf_error *error) {
-  const function *f = &functions[number];
+static dvbf_status write_function(writer *w, const function *f, dvbf_error *error) {
   const dv_code_part *from[] = {&w->parts.first, &w->parts.advance, &w->parts.move, &w->parts.emission};
   dv_derivation how = f->how;
   if (!f->planning && !f->sampled && !deviates(w)) {
@@ -102,8 +107,7 @@ static dvbf_status write_function(writer *w, int number, dvbf_error *error) {
   dvbf_status status = dv_code_part_derive(&part, from[f->of], &how, error);
   if (!status) {
     dv_c_part_write(&w->body, &w->file, &part, f->name);
-    dv_c_part_call(&w->calls[number], &w->file, &part, f->name);
-    dv_words_set(&w->words, f->name, w->calls[number].at);
+    dv_c_part_call(dv_words_text(&w->words, f->name), &w->file, &part, f->name);
     if (f->of == ADVANCE && !f->sampled) w->facts->multiplications += dv_code_part_multiplications(&part);
   }
   dv_code_part_clear(&part);
@@ -113,12 +117,7 @@ static dvbf_status write_function(writer *w, int number, dvbf_error *error) {
 /* ---- Template words ---- */
 
 static void set_number(writer *w, const char *name, size_t number) {
-  dv_words_print(&w->words, name, "%zu", number);
-}
-
-static void set_if(writer *w, const char *name, bool on, const char *yes, const char *no) {
-  const char *text = on ? yes : no;
-  if (text) dv_words_set(&w->words, name, text);
+  dv_words_set(&w->words, name, "%zu", number);
 }
 
 static size_t at_least_1(size_t n) {
@@ -149,78 +148,46 @@ static void set_sizes(writer *w) {
 
 static void set_conditions(writer *w) {
   bool controls = w->model->n_u, through = dv_model_feeds_through(w->model);
-  bool seen = dv_code_part_reads(&w->parts.first, DV_SLOT_SEEN) ||
-              (w->parts.advance.code && dv_code_part_reads(&w->parts.advance, DV_SLOT_SEEN));
-  bool std = deviates(w), waits = dv_model_recognises_from(w->model) > 1;
-  set_if(w, "controls", controls, "", NULL);
-  set_if(w, "feedthrough", through, "", NULL);
-  set_if(w, "direct", direct(w), "", NULL);
-  set_if(w, "seen", seen, "", NULL);
-  set_if(w, "deviation", std, "", NULL);
-  set_if(w, "moves", moves(w), "", NULL);
-  set_if(w, "waits", waits, "", NULL);
-  set_if(w, "mask_at", waits, "&none", "s->mask + t");
-  set_if(w, "limits", limits(w), "", NULL);
-  set_if(w, "wide", w->file.wide, "", NULL);
-  set_if(w, "plain", w->file.plain, "", NULL);
-  set_if(w, "cov_argument", std, ", @_real *cov", "");
-  set_if(w, "const_cov_argument", std, ", const @_real *cov", "");
-  set_if(w, "x_std_argument", std, ", @_real *x_std", "");
-  set_if(w, "x_std_of", std, ", and their standard deviations,", "");
-  set_if(w, "cov", std, ", cov", "");
-  set_if(w, "out_x_std", std, ", out->x_std", "");
-  set_if(w, "predict_x_std", std, ", x_std ? x_std + t * @_N_X : 0", "");
-  set_if(w, "seen_at", seen, "s->seen + t * @_N_X", "0");
-  set_if(w, "s_seen", seen, "s->seen", "0");
-  set_if(w, "s_u", controls, "s->u", "0");
-  set_if(w, "u_before", controls, "s->u + (t - 1) * @_N_U", "0");
-  set_if(w, "u_at", controls, "s->u + t * @_N_U", "0");
-  set_if(w, "scaled", controls, "scaled", "0");
-  set_if(w, "step_u", through, "s->u + (@_FRAMES - 1) * @_N_U", controls ? "scaled" : "0");
-  set_if(w, "step_now", through, "scaled", "0");
-  set_if(w, "predict_u", through, "before", controls ? "scaled" : "0");
-  set_if(w, "kalman_predict_u", controls, "u ? u + t * @_N_U : 0", "u");
-  set_if(w, "both", moves(w), "2", "1");
-  set_if(w, "and_no_d", direct(w), " && !D", "");
-}
-
-static void set_functions(writer *w) {
-  bool wide = w->file.wide, plain = w->file.plain;
-  dv_words *s = &w->words;
-  dv_words_set(s, "real", wide ? "double" : "float");
+  dv_words *words = &w->words;
+  const char *scaled = controls ? "scaled" : "0";
+  dv_words_turn(words, "controls", controls);
+  dv_words_turn(words, "feedthrough", through);
+  dv_words_turn(words, "direct", direct(w));
+  dv_words_turn(words, "seen", reads_seen(w));
+  dv_words_turn(words, "deviation", deviates(w));
+  dv_words_turn(words, "moves", moves(w));
+  dv_words_turn(words, "waits", dv_model_recognises_from(w->model) > 1);
+  dv_words_turn(words, "limits", limits(w));
+  dv_words_turn(words, "exact", exact(w));
+  dv_words_turn(words, "plant", w->start);
+  dv_words_turn(words, "wide", w->file.wide);
+  dv_words_turn(words, "plain", w->file.plain);
+  dv_words_set(words, "step_u", "%s", through ? "s->u + (@_FRAMES - 1) * @_N_U" : scaled);
+  dv_words_set(words, "predict_u", "%s", through ? "before" : scaled);
+  dv_words_set(words, "real", "%s", w->file.wide ? "double" : "float");
+  dv_words_set(words, "double_sqrt", w->file.plain ? "@_double_sqrt" : "sqrt");
+  dv_words_set(words, "double_fabs", w->file.plain ? "@_double_fabs" : "fabs");
   static const char *const names[] = {"exp", "log", "sqrt", "tanh", "sin", "cos"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    dv_words_print(s, names[i], "%s%s%s", plain ? "@_" : "", names[i], plain || wide ? "" : "f");
-  dv_words_set(s, "double_sqrt", plain ? "@_double_sqrt" : "sqrt");
-  dv_words_set(s, "double_fabs", plain ? "@_double_fabs" : "fabs");
-  dv_words_set(s, "half", wide ? "0.5" : "0.5f");
-  dv_words_set(s, "newton", wide ? "5" : "4");
-  dv_words_set(s, "tanh_small", wide ? "0.1" : "0.3f");
-  dv_words_set(s, "two_pi", wide ? "6.283185307179586" : "6.2831853f");
-  dv_words_set(s, "two_over_pi", wide ? "0.6366197723675814" : "0.636619772f");
-  dv_words_set(s, "exp_note",
-               wide ? " * exp(709) nor below exp(-708). */" : " * exp(88) nor below exp(-87). */");
+    dv_words_set(words, names[i], "%s%s%s", w->file.plain ? "@_" : "", names[i],
+                 w->file.plain || w->file.wide ? "" : "f");
 }
 
 static void set_uses(writer *w) {
-  bool *uses = w->file.functions, kalman = exact(w) && w->file.plain;
+  static const char *const words[DVBF_SIZE_OF + 1] = {
+      [DVBF_LARGER] = "use_larger",      [DVBF_SMALLER] = "use_smaller", [DVBF_EXP_OF] = "use_exp",
+      [DVBF_LOG_OF] = "use_log",         [DVBF_SQRT_OF] = "use_sqrt",    [DVBF_TANH_OF] = "use_tanh",
+      [DVBF_SIGMOID_OF] = "use_sigmoid", [DVBF_SIN_OF] = "use_sin",      [DVBF_SIZE_OF] = "use_fabs"};
+  bool *uses = w->file.functions, *rounded = w->file.products[DV_WEIGHTS_BFLOAT16];
   if (samples(w)) uses[DVBF_LOG_OF] = uses[DVBF_SQRT_OF] = uses[DVBF_SIN_OF] = true;
   if (deviates(w) && !exact(w)) uses[DVBF_SQRT_OF] = true;
   if (limits(w)) uses[DVBF_TANH_OF] = true;
-  bool waves = uses[DVBF_SIN_OF] || uses[DVBF_COS_OF];
-  bool power = uses[DVBF_EXP_OF] || uses[DVBF_SIGMOID_OF] || uses[DVBF_TANH_OF];
-  set_if(w, "use_larger", uses[DVBF_LARGER], "", NULL);
-  set_if(w, "use_smaller", uses[DVBF_SMALLER], "", NULL);
-  set_if(w, "use_sigmoid", uses[DVBF_SIGMOID_OF], "", NULL);
-  set_if(w, "use_exp", power, "", NULL);
-  set_if(w, "use_log", uses[DVBF_LOG_OF], "", NULL);
-  set_if(w, "use_sqrt", uses[DVBF_SQRT_OF], "", NULL);
-  set_if(w, "use_tanh", uses[DVBF_TANH_OF], "", NULL);
-  set_if(w, "use_sin", waves, "", NULL);
-  set_if(w, "use_fabs", uses[DVBF_SIZE_OF], "", NULL);
-  set_if(w, "use_double_sqrt", kalman, "", NULL);
-  bool bfloat16 = w->file.products[DV_WEIGHTS_BFLOAT16][0] || w->file.products[DV_WEIGHTS_BFLOAT16][1];
-  set_if(w, "use_bfloat16", bfloat16, "", NULL);
+  uses[DVBF_SIN_OF] |= uses[DVBF_COS_OF];
+  uses[DVBF_EXP_OF] |= uses[DVBF_SIGMOID_OF] || uses[DVBF_TANH_OF];
+  for (int i = 0; i <= DVBF_SIZE_OF; i++)
+    if (words[i]) dv_words_turn(&w->words, words[i], uses[i]);
+  dv_words_turn(&w->words, "use_double_sqrt", exact(w) && w->file.plain);
+  dv_words_turn(&w->words, "use_bfloat16", rounded[0] || rounded[1]);
 }
 
 /* ---- Constants ---- */
@@ -273,22 +240,14 @@ static void put_system(dv_text *t, const writer *w) {
 
 static void put_products(dv_text *t, writer *w) {
   static const struct {
-    const char *suffix, *type, *load;
-  } formats[] = {{"", "float", "(@_real)"},
-                 {"_bfloat16", "uint16_t", "(@_real)@_bfloat16"},
-                 {"_int8", "int8_t", "(@_real)"}};
-  static const char *const names[] = {"times_factor_1", "times_factor_2", "times_factor_3"};
+    const char *suffix, *type;
+  } formats[] = {{"", "float"}, {"_bfloat16", "uint16_t"}, {"_int8", "int8_t"}};
   dv_put(t, vectors_c_in, &w->words);
   for (int f = 0; f < 3; f++) {
-    bool factor = f == DV_WEIGHTS_INT8;
-    dv_words_set(&w->words, "suffix", formats[f].suffix);
-    dv_words_set(&w->words, "type", formats[f].type);
-    dv_words_set(&w->words, "load", formats[f].load);
-    dv_words_set(&w->words, "factor_argument", factor ? ", const float *factor" : "");
-    dv_words_set(&w->words, "times_factor_wide", factor ? "(@_real)factor[j + i] * " : "");
-    dv_words_set(&w->words, "times_factor", factor ? "(@_real)factor[j] * " : "");
-    for (int k = 1; k < 4; k++)
-      dv_words_print(&w->words, names[k - 1], factor ? "(@_real)factor[j + %d] * " : "", k);
+    dv_words_set(&w->words, "suffix", "%s", formats[f].suffix);
+    dv_words_set(&w->words, "type", "%s", formats[f].type);
+    dv_words_turn(&w->words, "bfloat16", f == DV_WEIGHTS_BFLOAT16);
+    dv_words_turn(&w->words, "int8", f == DV_WEIGHTS_INT8);
     if (w->file.products[f][0]) dv_put(t, product_c_in, &w->words);
     if (w->file.products[f][1]) dv_put(t, narrow_c_in, &w->words);
   }
@@ -313,48 +272,54 @@ static size_t state_size(const writer *w) {
   if (exact(w))
     return sizeof(double) * (2 * n_z + 2 * n_z * n_z + 2 * n_x + n_x * n_x + 2 * n_z * n_x) +
            sizeof(int) * (3 + n_x);
-  size_t x = frames * (n_x * (dv_words_get(&w->words, "seen") ? 2 : 1) + 1 + n_u);
+  size_t x = frames * (n_x * (reads_seen(w) ? 2 : 1) + 1 + n_u);
   return sizeof(int) + real * (n_z + (deviates(w) ? n_z * n_z : 0) + x);
 }
 
 static dvbf_status prepare(writer *w, dvbf_error *error) {
-  const dvbf_model *m = w->model;
-  dvbf_status status = dv_parts_init(&w->parts, m, w->plant, error);
-  if (!status && exact(w)) status = dv_system_new(&w->system, m->n_z, m->n_u, m->n_x, error);
+  dvbf_status status = dv_parts_init(&w->parts, w->model, w->start, error);
+  if (!status && exact(w)) status = dv_exact_system_new(&w->system, w->model, error);
   if (status) return status;
-  if (exact(w)) m->type->exact_system(m, &w->system);
   w->file.constants.format = (int)w->settings->weights;
   w->file.wide = w->settings->real == DV_REAL_DOUBLE;
   w->file.plain = !w->settings->libm;
   take_scaling(w);
   set_sizes(w);
   set_conditions(w);
-  set_functions(w);
   for (int i = 0; i < FUNCTIONS && !status; i++)
-    if (is_wanted(w, &functions[i])) status = write_function(w, i, error);
+    if (is_wanted(w, &functions[i])) status = write_function(w, &functions[i], error);
   set_uses(w);
-  return status ? status : check_finite(w, error);
+  if (!status) status = check_finite(w, error);
+  return status || !w->start ? status : dv_parts_start(&w->parts, w->start, error);
 }
 
-/* The filter without samples, or with. */
+static void put_start(dv_text *t, const writer *w) {
+  dv_text_put(t, "\nstatic const double %s_first_z[%d] = {", w->file.prefix, w->model->n_z);
+  for (int i = 0; i < w->model->n_z; i++) dv_text_put(t, "%s%.17g", i ? ", " : "", w->start[i]);
+  dv_text_put(t, "};\n");
+}
+
 static void put_filter(dv_text *t, writer *w, bool sampled) {
-  dv_words_set(&w->words, "kind", sampled ? "sampled_" : "");
-  dv_words_set(&w->words, "struct", sampled ? "sampled" : "state");
-  dv_words_set(&w->words, "seed_argument", sampled ? ", uint64_t seed" : "");
+  dv_words_turn(&w->words, "sampled", sampled);
+  dv_words_set(&w->words, "kind", "%s", sampled ? "sampled_" : "");
   dv_words_set(&w->words, "all_z", sampled ? "@_SAMPLES * @_N_Z" : "@_N_Z");
-  if (sampled) dv_words_set(&w->words, "sampled", "");
   dv_put(t, filter_c_in, &w->words);
 }
 
 static void write_code(dv_text *t, writer *w) {
   dv_constants_write(t, &w->file.constants, w->file.prefix);
-  if (exact(w)) put_system(t, w);
+  if (w->start)
+    put_start(t, w);
+  else if (exact(w))
+    put_system(t, w);
   dv_text_put(t, "\n");
   dv_put(t, functions_c_in, &w->words);
   put_products(t, w);
-  dv_text_put(t, "/* ---- The model ---- */\n\n");
-  if (w->body.at) dv_text_append(t, w->body.at, w->body.used);
-  if (exact(w))
+  if (!w->start) dv_text_put(t, "/* ---- The model ---- */\n\n");
+  dv_text_join(t, &w->body);
+  if (w->start)
+    dv_put(t, plant_c_in, &w->words);
+  else if (exact(w))
     dv_put(t, kalman_c_in, &w->words);
   else
     put_filter(t, w, false);
@@ -364,17 +329,6 @@ static void write_code(dv_text *t, writer *w) {
   dv_text_put(t, "\n");
   dv_put(t, samples_c_in, &w->words);
   put_filter(t, w, true);
-}
-
-static void write_header(dv_text *t, writer *w) {
-  if (exact(w))
-    dv_put(&w->state, kalman_h_in, &w->words);
-  else
-    dv_put(&w->state, state_h_in, &w->words);
-  dv_put(&w->derivatives, derivatives_h_in, &w->words);
-  dv_words_set(&w->words, "state", w->state.at);
-  dv_words_set(&w->words, "derivatives", w->derivatives.at);
-  dv_put(t, header_h_in, &w->words);
 }
 
 static void add_facts(writer *w) {
@@ -388,241 +342,165 @@ static void add_facts(writer *w) {
   f->direct |= direct(w);
 }
 
-static void clear(writer *w) {
-  dv_parts_clear(&w->parts);
-  dv_constants_clear(&w->file.constants);
-  for (int i = 0; i < FUNCTIONS; i++) dv_text_free(&w->calls[i]);
-  dv_text_free(&w->body);
-  dv_text_free(&w->derivatives);
-  dv_text_free(&w->state);
-  dv_system_clear(&w->system);
-}
-
-static bool is_short(const writer *w) {
-  bool any = w->body.failed || w->file.constants.failed || w->derivatives.failed || w->state.failed;
-  for (int i = 0; i < FUNCTIONS; i++) any |= w->calls[i].failed;
-  return any;
-}
-
 /* Writes one model, without the beginning of the file; adds to the facts. */
 static dvbf_status write_model(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *m,
-                               const char *prefix, const dv_export_settings *s, dvbf_error *error) {
+                               const char *prefix, const dv_export_settings *s, double *start,
+                               dvbf_error *error) {
   writer *w = dv_calloc(1, sizeof *w);
   if (!w) return dv_fail_memory(error, "exporting a model");
-  w->model = m;
-  w->settings = s;
-  w->facts = facts;
+  *w = (writer){.model = m, .settings = s, .facts = facts, .start = start};
   w->file.prefix = w->words.prefix = prefix;
   dvbf_status status = prepare(w, error);
   if (!status) {
     write_code(code, w);
-    write_header(header, w);
+    dv_put(header, header_h_in, &w->words);
     add_facts(w);
-    if (is_short(w)) status = dv_fail_memory(error, "exporting a model");
   }
-  clear(w);
-  dv_free(w);
-  return status;
-}
-
-/* ---- Plant ---- */
-
-/* z_1 with its noise at 0. */
-static dvbf_status find_start(const writer *w, double *start, dvbf_error *error) {
-  const double *const nothing[DV_INPUTS] = {0};
-  if (exact(w)) {
-    memcpy(start, w->system.mean, (size_t)w->model->n_z * sizeof *start);
-    return DVBF_OK;
-  }
-  return dv_code_part_run(&w->parts.first, nothing, start, NULL, NULL, error);
-}
-
-static void write_plant(dv_text *code, dv_text *header, writer *w, const double *start) {
-  dv_text_put(code, "#include \"%s.h\"\n\n#include <math.h>\n#include <stdint.h>\n", w->file.prefix);
-  dv_constants_write(code, &w->file.constants, w->file.prefix);
-  dv_text_put(code, "\nstatic const double %s_first_z[%d] = {", w->file.prefix, w->model->n_z);
-  for (int i = 0; i < w->model->n_z; i++) dv_text_put(code, "%s%.17g", i ? ", " : "", start[i]);
-  dv_text_put(code, "};\n\n");
-  dv_put(code, functions_c_in, &w->words);
-  put_products(code, w);
-  dv_text_append(code, w->body.at, w->body.used);
-  dv_put(code, plant_c_in, &w->words);
-  dv_put(code, derivatives_c_in, &w->words);
-  dv_put(&w->derivatives, derivatives_h_in, &w->words);
-  dv_words_set(&w->words, "derivatives", w->derivatives.at);
-  dv_put(header, plant_h_in, &w->words);
-}
-
-dvbf_status dv_c_plant_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *m,
-                             const char *prefix, const dv_export_settings *s, double *start,
-                             dvbf_error *error) {
-  writer *w = dv_calloc(1, sizeof *w);
-  if (!w) return dv_fail_memory(error, "exporting a model");
-  *w = (writer){.model = m, .settings = s, .facts = facts, .plant = true};
-  w->file.prefix = w->words.prefix = prefix;
-  dvbf_status status = prepare(w, error);
-  if (!status) status = find_start(w, start, error);
-  if (!status) status = dv_check_finite(start, (size_t)m->n_z, error);
-  if (!status) {
-    write_plant(code, header, w, start);
-    add_facts(w);
-    if (is_short(w)) status = dv_fail_memory(error, "exporting a model");
-  }
-  clear(w);
+  dv_parts_clear(&w->parts);
+  dv_constants_clear(&w->file.constants);
+  dv_words_clear(&w->words);
+  dv_text_free(&w->body);
+  dv_system_clear(&w->system);
   dv_free(w);
   return status;
 }
 
 /* ---- Committee ---- */
 
-typedef struct committee_writer {
+typedef struct committee {
   const dvbf_model *model;
   const char *prefix;
   const dv_export_settings *settings;
-  dv_text bodies, headers, states[2], resets[2], steps[2]; /* without samples, and with */
   bool moves, samples, deviation;
   bool same_row; /* a member has feedthrough */
-} committee_writer;
+} committee;
 
 static bool is_exact(const dvbf_model *m) {
   return m->type->exact_system;
 }
 
-static void find_abilities(committee_writer *w) {
-  w->moves = true;
-  w->deviation = w->settings->deviation;
-  w->same_row = dv_model_same_row(w->model);
-  for (int k = 0; k < dv_model_members(w->model); k++) {
-    const dvbf_model *m = dv_model_member(w->model, k);
-    w->moves &= m->type->move != NULL;
-    w->samples |= w->settings->samples && !is_exact(m);
+static committee committee_of(const dvbf_model *model, const char *prefix, const dv_export_settings *s) {
+  committee c = {
+      model, prefix, s, .moves = true, .deviation = s->deviation, .same_row = dv_model_same_row(model)};
+  for (int k = 0; k < dv_model_members(model); k++) {
+    const dvbf_model *m = dv_model_member(model, k);
+    c.moves &= m->type->move != NULL;
+    c.samples |= s->samples && !is_exact(m);
   }
+  return c;
 }
 
 /* The call of a step of member k. A member with feedthrough takes u with its frame, others that of the frame
  * before. */
-static void put_call(dv_text *t, const committee_writer *w, int k, const char *name, bool own) {
-  const dvbf_model *m = dv_model_member(w->model, k);
-  bool late = w->same_row && !dv_model_feeds_through(m);
-  dv_text_put(t, "    ready = %s_%s(&s->member_%d, x, %s, missing, out ? &e : 0);\n", name,
-              own ? "sampled_step" : "step", k + 1, late ? "before" : "u");
+static void put_call(dv_text *t, const committee *c, int k, bool own) {
+  bool late = c->same_row && !dv_model_feeds_through(dv_model_member(c->model, k));
+  dv_text_put(t, "    ready = %s_%d_%sstep(&s->member_%d, x, %s, missing, out ? &e : 0);\n", c->prefix, k + 1,
+              own ? "sampled_" : "", k + 1, late ? "before" : "u");
 }
 
 /* The statement that adds member k's expectation to the pool, if it takes part. */
-static void put_pool(dv_text *t, const committee_writer *w, int k, bool std) {
-  const dvbf_model *m = dv_model_member(w->model, k);
+static void put_pool(dv_text *t, const committee *c, int k, bool std) {
+  const dvbf_model *m = dv_model_member(c->model, k);
   bool forecasts = dv_model_takes_part(m, true), predictions = dv_model_takes_part(m, false);
-  if (!w->moves || (!forecasts && !predictions)) return;
+  if (!c->moves || (!forecasts && !predictions)) return;
   dv_text_put(t, "    if (out && ready > 1%s) %s_pool(out->x, %s, e.x, %s, ++pooled);\n",
               forecasts && predictions ? ""
               : forecasts              ? " && !ahead"
                                        : " && ahead",
-              w->prefix, std ? "out->x_std" : "0", std ? "e.x_std" : "0");
+              c->prefix, std ? "out->x_std" : "0", std ? "e.x_std" : "0");
 }
 
-static void put_member(committee_writer *w, int k, bool sampled) {
-  const dvbf_model *m = dv_model_member(w->model, k);
-  bool own = sampled && !is_exact(m), std = sampled || w->deviation;
-  const char *kind = own ? "sampled_" : "", *type = own ? "sampled" : "state";
-  char name[96];
-  dv_text *steps = &w->steps[sampled];
-  snprintf(name, sizeof name, "%s_%d", w->prefix, k + 1);
-  dv_text_put(&w->states[sampled], "  %s_%s member_%d;\n", name, type, k + 1);
-  dv_text_put(&w->resets[sampled], "  %s_%sreset(&s->member_%d", name, kind, k + 1);
-  if (own) dv_text_put(&w->resets[sampled], k ? ", seed + %du" : ", seed", k);
-  dv_text_put(&w->resets[sampled], ");\n");
-  dv_text_put(steps, "  {\n    %s_%sestimate e;\n", name, kind);
-  put_call(steps, w, k, name, own);
+static void put_states(dv_text *t, const committee *c, bool sampled) {
+  for (int k = 0; k < dv_model_members(c->model); k++)
+    dv_text_put(t, "  %s_%d_%s member_%d;\n", c->prefix, k + 1,
+                sampled && !is_exact(dv_model_member(c->model, k)) ? "sampled" : "state", k + 1);
+}
+
+/* How member k is reset, and its step. */
+static void put_member(dv_text *resets, dv_text *steps, const committee *c, int k, bool sampled) {
+  bool own = sampled && !is_exact(dv_model_member(c->model, k)), std = sampled || c->deviation;
+  const char *kind = own ? "sampled_" : "";
+  dv_text_put(resets, "  %s_%d_%sreset(&s->member_%d", c->prefix, k + 1, kind, k + 1);
+  if (own) dv_text_put(resets, k ? ", seed + %du" : ", seed", k);
+  dv_text_put(resets, ");\n");
+  dv_text_put(steps, "  {\n    %s_%d_%sestimate e;\n", c->prefix, k + 1, kind);
+  put_call(steps, c, k, own);
   dv_text_put(steps, "    least = ready < least ? ready : least;\n");
-  put_pool(steps, w, k, std);
+  put_pool(steps, c, k, std);
   if (!k) {
-    dv_text_put(steps, "    best = ready;\n    for (i = 0; out && ready && i < %s_N_Z; i++) {\n", w->prefix);
+    dv_text_put(steps, "    best = ready;\n    for (i = 0; out && ready && i < %s_N_Z; i++) {\n", c->prefix);
     dv_text_put(steps, "      out->z[i] = e.z[i];\n%s    }\n",
                 std ? "      out->z_std[i] = e.z_std[i];\n" : "");
   }
   dv_text_put(steps, "  }\n");
 }
 
-static void put_committee(dv_text *code, dv_text *header, const committee_writer *w,
-                          const dv_c_facts *facts) {
-  const dvbf_model *m = w->model;
-  bool wide = w->settings->real == DV_REAL_DOUBLE, std = w->deviation;
-  dv_words words = {.prefix = w->prefix};
-  int learned = 0; /* a member with a root of the right type */
-  while (learned < m->n_others && is_exact(dv_model_member(m, learned))) learned++;
-  dv_words_print(&words, "sqrt",
-                 is_exact(dv_model_member(m, learned)) ? "(@_real)@_%d_double_sqrt" : "@_%d_sqrt",
+/* The root is that of a member, if possible one with a root of the right type. */
+static void set_root(dv_words *words, const committee *c) {
+  int learned = 0;
+  while (learned < c->model->n_others && is_exact(dv_model_member(c->model, learned))) learned++;
+  if (c->settings->libm)
+    dv_words_set(words, "sqrt", "%s", c->settings->real == DV_REAL_DOUBLE ? "sqrt" : "sqrtf");
+  else
+    dv_words_set(words, "sqrt",
+                 is_exact(dv_model_member(c->model, learned)) ? "(@_real)@_%d_double_sqrt" : "@_%d_sqrt",
                  learned + 1);
-  if (w->settings->libm) dv_words_set(&words, "sqrt", wide ? "sqrt" : "sqrtf");
-  dv_words_print(&words, "n_x", "%d", m->n_x);
-  dv_words_print(&words, "n_u", "%d", m->n_u);
-  dv_words_print(&words, "n_z", "%d", m->n_z);
-  dv_words_print(&words, "members", "%d", dv_model_members(m));
-  dv_words_print(&words, "frames", "%d", facts->frames);
-  if (w->samples) dv_words_print(&words, "samples", "%d", (int)w->settings->samples);
-  if (w->moves) dv_words_set(&words, "moves", "");
-  if (std) dv_words_set(&words, "deviation", "");
-  if (w->same_row) dv_words_set(&words, "same_row", "");
-  dv_words_set(&words, "real", wide ? "double" : "float");
-  dv_words_set(&words, "members_headers", w->headers.at);
-  dv_words_set(&words, "states", w->states[0].at);
-  dv_words_set(&words, "sampled_states", w->states[1].at);
-  dv_words_set(&words, "both", w->moves ? "2" : "1");
-  dv_words_set(&words, "u_at", m->n_u ? "u ? u + t * @_N_U : 0" : "u");
-  dv_words_set(&words, "x_std_argument", std ? ", @_real *x_std" : "");
-  dv_put(header, committee_h_in, &words);
-  dv_text_join(code, &w->bodies);
-  for (int sampled = 0; sampled < (w->samples ? 2 : 1); sampled++) {
-    dv_words_set(&words, "kind", sampled ? "sampled_" : "");
-    dv_words_set(&words, "type", sampled ? "sampled" : "state");
-    dv_words_set(&words, "seed_argument", sampled ? ", uint64_t seed" : "");
-    dv_words_set(&words, "resets", w->resets[sampled].at);
-    dv_words_set(&words, "steps", w->steps[sampled].at);
-    if (sampled) dv_words_set(&words, "sampled", "");
-    if (sampled) dv_words_set(&words, "deviation", "");
-    if (sampled) dv_words_set(&words, "x_std_argument", ", @_real *x_std");
-    dv_put(code, committee_c_in, &words);
+}
+
+static void put_committee(dv_text *code, dv_text *header, const committee *c, dv_words *words, int frames) {
+  const dvbf_model *m = c->model;
+  set_root(words, c);
+  dv_words_set(words, "n_x", "%d", m->n_x);
+  dv_words_set(words, "n_u", "%d", m->n_u);
+  dv_words_set(words, "n_z", "%d", m->n_z);
+  dv_words_set(words, "members", "%d", dv_model_members(m));
+  dv_words_set(words, "frames", "%d", frames);
+  if (c->samples) dv_words_set(words, "samples", "%" PRId64, c->settings->samples);
+  dv_words_turn(words, "controls", m->n_u);
+  dv_words_turn(words, "moves", c->moves);
+  dv_words_turn(words, "deviation", c->deviation);
+  dv_words_turn(words, "same_row", c->same_row);
+  dv_words_set(words, "real", "%s", c->settings->real == DV_REAL_DOUBLE ? "double" : "float");
+  put_states(dv_words_text(words, "states"), c, false);
+  put_states(dv_words_text(words, "sampled_states"), c, true);
+  dv_put(header, committee_h_in, words);
+  for (int sampled = 0; sampled <= c->samples; sampled++) {
+    dv_text *resets = dv_words_text(words, "resets"), *steps = dv_words_text(words, "steps");
+    for (int k = 0; k < dv_model_members(m); k++) put_member(resets, steps, c, k, sampled);
+    dv_words_set(words, "kind", "%s", sampled ? "sampled_" : "");
+    dv_words_turn(words, "sampled", sampled);
+    dv_words_turn(words, "deviation", sampled || c->deviation);
+    dv_put(code, committee_c_in, words);
   }
 }
 
-static dvbf_status write_committee(dv_text *code, dv_text *header, dv_c_facts *facts, committee_writer *w,
+static dvbf_status write_committee(dv_text *code, dv_text *header, dv_c_facts *facts, const committee *c,
                                    dvbf_error *error) {
   dvbf_status status = DVBF_OK;
-  find_abilities(w);
-  for (int k = 0; k < dv_model_members(w->model) && !status; k++) {
+  dv_words words = {.prefix = c->prefix};
+  dv_text *members = dv_words_text(&words, "members_headers");
+  for (int k = 0; k < dv_model_members(c->model) && !status; k++) {
     char name[96];
-    snprintf(name, sizeof name, "%s_%d", w->prefix, k + 1);
-    dv_text_put(&w->bodies, "\n/* ==== Member %d ==== */\n", k + 1);
-    status =
-        write_model(&w->bodies, &w->headers, facts, dv_model_member(w->model, k), name, w->settings, error);
-    put_member(w, k, false);
-    if (w->samples) put_member(w, k, true);
+    snprintf(name, sizeof name, "%s_%d", c->prefix, k + 1);
+    dv_text_put(code, "\n/* ==== Member %d ==== */\n", k + 1);
+    status = write_model(code, members, facts, dv_model_member(c->model, k), name, c->settings, NULL, error);
   }
-  if (!status) put_committee(code, header, w, facts);
+  if (!status) put_committee(code, header, c, &words, facts->frames);
+  dv_words_clear(&words);
   return status;
 }
 
-static void clear_committee(committee_writer *w) {
-  dv_text_free(&w->bodies);
-  dv_text_free(&w->headers);
-  for (int i = 0; i < 2; i++) {
-    dv_text_free(&w->states[i]);
-    dv_text_free(&w->resets[i]);
-    dv_text_free(&w->steps[i]);
-  }
-}
-
 dvbf_status dv_c_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *m,
-                       const char *prefix, const char *name, const dv_export_settings *s, dvbf_error *error) {
-  committee_writer w = {.model = m, .prefix = prefix, .settings = s};
+                       const char *prefix, const char *name, const dv_export_settings *s, double *start,
+                       dvbf_error *error) {
+  const committee c = committee_of(m, prefix, s);
   *facts = (dv_c_facts){0};
-  dv_text_put(code, "#include \"%s.h\"\n%s", name, s->libm ? "\n#include <math.h>\n" : "");
-  dvbf_status status = dv_model_members(m) > 1 ? write_committee(code, header, facts, &w, error)
-                                               : write_model(code, header, facts, m, prefix, s, error);
-  bool any = code->failed || header->failed || w.bodies.failed || w.headers.failed;
-  for (int i = 0; i < 2; i++) any |= w.states[i].failed || w.resets[i].failed || w.steps[i].failed;
-  if (!status && any) status = dv_fail_memory(error, "exporting a model");
-  clear_committee(&w);
+  dv_text_put(code, "#include \"%s.h\"\n%s%s", name, s->libm ? "\n#include <math.h>\n" : "",
+              start ? "#include <stdint.h>\n" : "");
+  dvbf_status status = dv_model_members(m) > 1 && !start
+                           ? write_committee(code, header, facts, &c, error)
+                           : write_model(code, header, facts, m, prefix, s, start, error);
+  if (!status && (code->failed || header->failed)) status = dv_fail_memory(error, "exporting a model");
   return status;
 }
 
@@ -650,14 +528,12 @@ static void summarise(dvbf_export_result *r) {
   size_t size = sizeof r->summary;
   dv_print(r->summary, size, "%zu bytes of constants, %zu of state, %zu of intermediate results",
            r->constant_bytes, r->state_bytes, r->stack_bytes);
-  size_t used = strlen(r->summary);
   if (r->multiplications > 0)
-    dv_print(r->summary + used, size - used, ", %.0f multiplications for a step", r->multiplications);
-  used = strlen(r->summary);
+    dv_append(r->summary, size, ", %.0f multiplications for a step", r->multiplications);
   if (isfinite(r->rmse_rounded) && r->rmse > 0)
-    dv_print(r->summary + used, size - used,
-             "\nRounded weights: one-step error %.4g standard deviations, unrounded %.4g (%+.2f %%)",
-             r->rmse_rounded, r->rmse, 100 * (r->rmse_rounded / r->rmse - 1));
+    dv_append(r->summary, size,
+              "\nRounded weights: one-step error %.4g standard deviations, unrounded %.4g (%+.2f %%)",
+              r->rmse_rounded, r->rmse, 100 * (r->rmse_rounded / r->rmse - 1));
 }
 
 dvbf_status dv_c_files_write(const dv_export *e, dvbf_error *error) {
@@ -670,7 +546,8 @@ dvbf_status dv_c_files_write(const dv_export *e, dvbf_error *error) {
   if (!status) status = dv_export_path(header_path, e, ".h", error);
   if (!status) status = dv_export_path(test_path, e, "_test.c", error);
   if (!status) status = measure(e, error);
-  if (!status) status = dv_c_write(&body, &header, &f, e->model, r->prefix, e->name, e->settings, error);
+  if (!status)
+    status = dv_c_write(&body, &header, &f, e->model, r->prefix, e->name, e->settings, NULL, error);
   if (!status) status = dv_vectors_init(&vectors, e->model, e->settings, e->options->sequences, error);
   dv_text_put(&code, "/* %s: a learned filter.\n *\n", r->prefix);
   if (!status) status = dv_file_header(&code, e, " *", error);
@@ -687,8 +564,7 @@ dvbf_status dv_c_files_write(const dv_export *e, dvbf_error *error) {
   r->vectors = (size_t)vectors.steps, r->tolerance = vectors.tolerance;
   summarise(r);
   dv_vectors_clear(&vectors);
-  dv_text *all[] = {&code, &body, &header, &test};
-  for (int i = 0; i < 4; i++) dv_text_free(all[i]);
+  DV_TEXT_FREE(&code, &body, &header, &test);
   return status;
 }
 

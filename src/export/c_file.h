@@ -36,8 +36,7 @@ const dv_constant *dv_constants_take(dv_constants *c, const dvbf_real *values, s
 /* Adds an array even if another is equal. */
 const dv_constant *dv_constants_add(dv_constants *c, const dvbf_real *values, size_t rows, size_t cols,
                                     bool weight, const char *name);
-/* Refuses numbers that are not finite, which C and Python cannot write; arrays may get them by division. */
-dvbf_status dv_check_finite(const double *values, size_t n, dvbf_error *error);
+/* As dv_check_finite. */
 dvbf_status dv_constants_check(const dv_constants *c, dvbf_error *error);
 /* Writes all arrays, with names behind `prefix_`. */
 void dv_constants_write(dv_text *text, const dv_constants *c, const char *prefix);
@@ -80,16 +79,11 @@ typedef struct dv_c_facts {
   bool direct;            /* x depends on the control of its own step */
 } dv_c_facts;
 
-/* The text of the whole file and of its header, NAME.h. */
+/* The text of the whole file and of its header, NAME.h. With `start`, of a model to be simulated: its
+ * transition and observations; start [n_z] becomes its first state. */
 dvbf_status dv_c_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *model,
                        const char *prefix, const char *name, const dv_export_settings *settings,
-                       dvbf_error *error);
-
-/* A model to be simulated: its transition and observations; writes the file and its header, and its first
- * state start [n_z]. */
-dvbf_status dv_c_plant_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *model,
-                             const char *prefix, const dv_export_settings *settings, double *start,
-                             dvbf_error *error);
+                       double *start, dvbf_error *error);
 
 /* Writes NAME.c, NAME.h and NAME_test.c of the filter, or these and the controller. */
 dvbf_status dv_c_files_write(const dv_export *e, dvbf_error *error);
@@ -100,9 +94,6 @@ dvbf_status dv_controller_files_write(const dv_export *e, dvbf_error *error);
   extern const unsigned char dv_##name[];                                                                    \
   extern const size_t dv_##name##_size;
 DV_TEMPLATE(header_h_in)
-DV_TEMPLATE(state_h_in)
-DV_TEMPLATE(derivatives_h_in)
-DV_TEMPLATE(kalman_h_in)
 DV_TEMPLATE(filter_c_in)
 DV_TEMPLATE(samples_c_in)
 DV_TEMPLATE(derivatives_c_in)
@@ -114,7 +105,6 @@ DV_TEMPLATE(functions_c_in)
 DV_TEMPLATE(committee_h_in)
 DV_TEMPLATE(committee_c_in)
 DV_TEMPLATE(test_c_in)
-DV_TEMPLATE(plant_h_in)
 DV_TEMPLATE(plant_c_in)
 DV_TEMPLATE(fmu_c_in)
 DV_TEMPLATE(control_h_in)

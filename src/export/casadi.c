@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "export/c_file.h"
-#include "math/kalman.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -224,25 +223,15 @@ static void put_numbers(dv_text *t, const char *name, const double *values, int 
 
 static dvbf_status put_start(dv_text *t, const dv_parts *parts, dvbf_error *error) {
   const dvbf_model *m = parts->model;
-  const double *const nothing[DV_INPUTS] = {0};
   int most = m->n_z > m->n_u ? m->n_z : m->n_u;
   double *values = dv_calloc((size_t)most, sizeof *values);
-  dv_system system = {0};
-  dvbf_status status = values ? DVBF_OK : dv_fail_memory(error, "exporting a model");
-  if (!status && m->type->exact_system) status = dv_system_new(&system, m->n_z, m->n_u, m->n_x, error);
-  if (!status && m->type->exact_system) {
-    m->type->exact_system(m, &system);
-    memcpy(values, system.mean, (size_t)m->n_z * sizeof *values);
-  } else if (!status) {
-    status = dv_code_part_run(&parts->first, nothing, values, NULL, NULL, error);
-  }
-  if (!status) status = dv_check_finite(values, (size_t)m->n_z, error);
+  dvbf_status status =
+      values ? dv_parts_start(parts, values, error) : dv_fail_memory(error, "exporting a model");
   if (!status) put_numbers(t, "z_start", values, m->n_z);
   for (int i = 0; i < m->n_u && !status; i++) values[i] = (double)m->u.shift[i];
   if (!status && m->n_u) put_numbers(t, "u_shift", values, m->n_u);
   for (int i = 0; i < m->n_u && !status; i++) values[i] = (double)m->u.scale[i];
   if (!status && m->n_u) put_numbers(t, "u_scale", values, m->n_u);
-  dv_system_clear(&system);
   dv_free(values);
   return status;
 }
@@ -273,9 +262,7 @@ static dvbf_status write(dv_text *t, const dv_export *e, dvbf_error *error) {
     t->failed |= w.constants.failed;
   }
   dv_constants_clear(&w.constants);
-  dv_text_free(&functions);
-  dv_text_free(&numbers);
-  dv_text_free(&start);
+  DV_TEXT_FREE(&functions, &numbers, &start);
   dv_parts_clear(&parts);
   return status;
 }

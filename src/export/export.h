@@ -50,6 +50,10 @@ void dv_text_append(dv_text *text, const char *piece, size_t length);
 /* Appends a whole text; it fails with it. */
 void dv_text_join(dv_text *text, const dv_text *more);
 void dv_text_free(dv_text *text);
+/* Frees all that are listed. */
+#define DV_TEXT_FREE(...)                                                                                    \
+  dv_texts_free((dv_text *[]){__VA_ARGS__}, sizeof((dv_text *[]){__VA_ARGS__}) / sizeof(dv_text *))
+void dv_texts_free(dv_text *const *list, size_t count);
 /* Writes the text as a file, atomically. */
 dvbf_status dv_text_write(const dv_text *text, const char *path, dvbf_error *error);
 
@@ -63,11 +67,14 @@ typedef struct dv_array {
 } dv_array;
 void dv_text_array(dv_text *text, const char *type, const char *name, dv_array from, size_t n, int digits);
 
-/* Words of a template: $name$ is replaced by a text, and lines between `%if name` or `%unless name` and
- * `%end` are kept only if the name is set, or is not. @ stands for the prefix of all symbols. */
+/* Words of a template: $name$ is replaced by a text, and lines between `%if name` or `%unless name`, `%else`
+ * and `%end` are kept only if the name is set, or is not; `%if name:` and `%unless name:` are of the rest of
+ * their line. $name|text$ and $name|text|other$ choose within a line. @ stands for the prefix of all symbols.
+ */
 typedef struct dv_word {
-  const char *name, *text;
-  char own[40]; /* for a text that is printed */
+  const char *name;
+  dv_text text;
+  bool set;
 } dv_word;
 enum { DV_MOST_WORDS = 128 };
 typedef struct dv_words {
@@ -76,12 +83,14 @@ typedef struct dv_words {
   int count;
 } dv_words;
 
-/* The text must outlive the words; NULL is the empty one. */
-void dv_words_set(dv_words *words, const char *name, const char *text);
-/* A short text of their own; numbers have a decimal point. */
-void dv_words_print(dv_words *words, const char *name, const char *format, ...)
+/* Sets a word without a text, or no longer. */
+void dv_words_turn(dv_words *words, const char *name, bool on);
+/* Sets a word whose text, empty at first, is then written. */
+dv_text *dv_words_text(dv_words *words, const char *name);
+/* Sets a word; numbers have a decimal point. */
+void dv_words_set(dv_words *words, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-const char *dv_words_get(const dv_words *words, const char *name);
+void dv_words_clear(dv_words *words);
 void dv_text_template(dv_text *text, const unsigned char *piece, size_t size, const dv_words *words);
 
 /* A C identifier made from any text: other characters become _. `out` has room for `size`. */

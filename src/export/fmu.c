@@ -245,7 +245,6 @@ typedef struct content {
 
 static void put_wrapper(dv_text *t, const dv_fmu *f) {
   const dvbf_model *m = f->model;
-  dv_text starts = {0};
   dv_words words = {.prefix = "@"};
   const struct {
     const char *name;
@@ -254,22 +253,19 @@ static void put_wrapper(dv_text *t, const dv_fmu *f) {
                  {"n_z", m->n_z},       {"inputs", f->inputs},   {"reals", f->count},
                  {"missing", f->count}, {"ready", f->count + 1}, {"parameters", f->parameters}};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-    dv_words_print(&words, numbers[i].name, "%d", numbers[i].number);
-  for (int i = 0; i < f->count; i++) dv_text_put(&starts, "%s%.17g", i ? ", " : "", f->variables[i].start);
-  dv_words_set(&words, "prefix", f->prefix);
-  dv_words_set(&words, "header", f->prefix);
-  dv_words_set(&words, "guid", f->guid);
-  dv_words_print(&words, "sample_time", "%.17g", f->of->result->sample_time);
-  dv_words_set(&words, "starts", starts.at ? starts.at : "0");
-  dv_words_set(&words, "and_parameters", f->plant ? ", then parameters" : "");
-  dv_words_set(&words, f->plant ? "plant" : "filter", "");
-  if (m->n_u) dv_words_set(&words, "controls", "");
-  if (f->moves) dv_words_set(&words, "moves", "");
-  if (f->direct) dv_words_set(&words, "direct", "");
-  if (dv_model_same_row(m)) dv_words_set(&words, "feedthrough", "");
+    dv_words_set(&words, numbers[i].name, "%d", numbers[i].number);
+  dv_text *starts = dv_words_text(&words, "starts");
+  for (int i = 0; i < f->count; i++) dv_text_put(starts, "%s%.17g", i ? ", " : "", f->variables[i].start);
+  dv_words_set(&words, "prefix", "%s", f->prefix);
+  dv_words_set(&words, "guid", "%s", f->guid);
+  dv_words_set(&words, "sample_time", "%.17g", f->of->result->sample_time);
+  dv_words_turn(&words, "plant", f->plant);
+  dv_words_turn(&words, "controls", m->n_u);
+  dv_words_turn(&words, "moves", f->moves);
+  dv_words_turn(&words, "direct", f->direct);
+  dv_words_turn(&words, "feedthrough", dv_model_same_row(m));
   dv_put(t, fmu_c_in, &words);
-  t->failed |= starts.failed;
-  dv_text_free(&starts);
+  dv_words_clear(&words);
 }
 
 /* The same model and settings have the same identity. */
@@ -286,10 +282,8 @@ static dvbf_status write_sources(content *c, dv_fmu *f, const char *const *sourc
   double *start = dv_calloc((size_t)f->model->n_z, sizeof *start);
   dvbf_status status = start ? DVBF_OK : dv_fail_memory(error, "exporting a model");
   if (!status)
-    status =
-        f->plant
-            ? dv_c_plant_write(&c->code, &c->header, &facts, f->model, f->prefix, &f->settings, start, error)
-            : dv_c_write(&c->code, &c->header, &facts, f->model, f->prefix, f->prefix, &f->settings, error);
+    status = dv_c_write(&c->code, &c->header, &facts, f->model, f->prefix, f->prefix, &f->settings,
+                        f->plant ? start : NULL, error);
   f->direct = facts.direct;
   if (!status) status = name_variables(f, start, error);
   if (!status) {
@@ -416,8 +410,7 @@ DV_TARGET(fmu) {
            e->result->sample_time,
            c.binary ? "sources and a binary for this machine"
                     : "only sources, as no C compiler was found (CC, or cc)");
-  dv_text *texts[] = {&c.code, &c.header, &c.wrapper, &c.description};
-  for (int i = 0; i < 4; i++) dv_text_free(texts[i]);
+  DV_TEXT_FREE(&c.code, &c.header, &c.wrapper, &c.description);
   DV_FREE(c.binary, f.variables);
   return status;
 }

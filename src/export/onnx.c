@@ -116,9 +116,8 @@ static dvbf_status write_exact(dv_onnx *g, const dvbf_model *m, dvbf_error *erro
         "a %s of %d columns of x is too large for ONNX, which takes in their values one by one: at most %d; "
         "C takes any number",
         m->type->name, m->n_x, MOST_EXACT);
-  dvbf_status status = dv_system_new(&system, m->n_z, m->n_u, m->n_x, error);
+  dvbf_status status = dv_exact_system_new(&system, m, error);
   if (status) return status;
-  m->type->exact_system(m, &system);
   status = dv_kalman_part(&part, &system, dv_model_feeds_through(m), dv_model_range(m), error);
   in[DV_SLOT_Z] = dv_onnx_input(g, "state", 0, n);
   dv_onnx_name raw = dv_onnx_input(g, "x", 0, n_x), seen = dv_onnx_input(g, "seen", 0, n_x);
@@ -159,8 +158,7 @@ static dvbf_status write_file(const char *path, const dv_export *e, bool start, 
   }
   dv_onnx_clear(&g);
   dv_parts_clear(&parts);
-  dv_text_free(&about);
-  dv_text_free(&file);
+  DV_TEXT_FREE(&about, &file);
   return status;
 }
 

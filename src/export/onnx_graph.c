@@ -53,10 +53,7 @@ static void pb_message(dv_text *t, int number, dv_text *message) {
 /* ---- Graph ---- */
 
 void dv_onnx_clear(dv_onnx *g) {
-  dv_text_free(&g->nodes);
-  dv_text_free(&g->constants);
-  dv_text_free(&g->inputs);
-  dv_text_free(&g->outputs);
+  DV_TEXT_FREE(&g->nodes, &g->constants, &g->inputs, &g->outputs);
   dv_free(g->numbers);
   *g = (dv_onnx){0};
 }

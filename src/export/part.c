@@ -7,6 +7,9 @@
 #include "model/density.h"
 #include "ops/emit.h"
 
+#include <math.h>
+#include <string.h>
+
 static dv_slot slot_of(dvbf_value v) {
   if (v.buffer < 0 || !v.steps) return (dv_slot){0};
   return (dv_slot){v.buffer, v.offset, (size_t)v.steps * v.stride};
@@ -170,4 +173,33 @@ dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *m, bool simulate, d
 void dv_parts_clear(dv_parts *parts) {
   dv_code_part *all[] = {&parts->first, &parts->advance, &parts->move, &parts->emission};
   for (int i = 0; i < 4; i++) dv_code_part_clear(all[i]);
+}
+
+/* ---- Numbers ---- */
+
+dvbf_status dv_check_finite(const double *values, size_t n, dvbf_error *error) {
+  for (size_t i = 0; i < n; i++)
+    if (!isfinite(values[i]))
+      return dv_fail(
+          error, DVBF_FORMAT,
+          "the model holds a value that is not finite and cannot be written as code; train it again");
+  return DVBF_OK;
+}
+
+dvbf_status dv_exact_system_new(dv_system *out, const dvbf_model *m, dvbf_error *error) {
+  dvbf_status status = dv_system_new(out, m->n_z, m->n_u, m->n_x, error);
+  if (!status) m->type->exact_system(m, out);
+  return status;
+}
+
+dvbf_status dv_parts_start(const dv_parts *parts, double *start, dvbf_error *error) {
+  const dvbf_model *m = parts->model;
+  const double *const nothing[DV_INPUTS] = {0};
+  dv_system system = {0};
+  dvbf_status status = m->type->exact_system
+                           ? dv_exact_system_new(&system, m, error)
+                           : dv_code_part_run(&parts->first, nothing, start, NULL, NULL, error);
+  if (!status && m->type->exact_system) memcpy(start, system.mean, (size_t)m->n_z * sizeof *start);
+  dv_system_clear(&system);
+  return status ? status : dv_check_finite(start, (size_t)m->n_z, error);
 }

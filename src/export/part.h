@@ -51,6 +51,13 @@ typedef struct dv_parts {
  * They point to parameters and settings of the model, which must outlive them. Clear also after a failure. */
 dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *model, bool simulate, dvbf_error *error);
 void dv_parts_clear(dv_parts *parts);
+/* z_1 [n_z] of a model to be simulated, with its noise at 0; refuses numbers that are not finite. */
+dvbf_status dv_parts_start(const dv_parts *parts, double *start, dvbf_error *error);
+
+/* The system of a model with exact inference. */
+dvbf_status dv_exact_system_new(dv_system *out, const dvbf_model *model, dvbf_error *error);
+/* Refuses numbers that are not finite, which C and Python cannot write; arrays may get them by division. */
+dvbf_status dv_check_finite(const double *values, size_t n, dvbf_error *error);
 
 /* How a part is derived from another. */
 typedef struct dv_derivation {

@@ -34,17 +34,22 @@ void dv_text_append(dv_text *t, const char *piece, size_t length) {
   t->at[t->used] = 0;
 }
 
-void dv_text_put(dv_text *t, const char *format, ...) {
+static void put_list(dv_text *t, const char *format, va_list arguments) {
   DV_PLAIN_NUMBERS;
+  va_list again;
+  va_copy(again, arguments);
+  int length = vsnprintf(NULL, 0, format, again);
+  va_end(again);
+  if (length < 0 || !make_room(t, (size_t)length)) return;
+  vsnprintf(t->at + t->used, (size_t)length + 1, format, arguments);
+  t->used += (size_t)length;
+}
+
+void dv_text_put(dv_text *t, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  int length = vsnprintf(NULL, 0, format, arguments);
+  put_list(t, format, arguments);
   va_end(arguments);
-  if (length < 0 || !make_room(t, (size_t)length)) return;
-  va_start(arguments, format);
-  vsnprintf(t->at + t->used, (size_t)length + 1, format, arguments);
-  va_end(arguments);
-  t->used += (size_t)length;
 }
 
 void dv_text_join(dv_text *t, const dv_text *more) {
@@ -55,6 +60,10 @@ void dv_text_join(dv_text *t, const dv_text *more) {
 void dv_text_free(dv_text *t) {
   dv_free(t->at);
   *t = (dv_text){0};
+}
+
+void dv_texts_free(dv_text *const *list, size_t count) {
+  for (size_t i = 0; i < count; i++) dv_text_free(list[i]);
 }
 
 dvbf_status dv_text_write(const dv_text *t, const char *path, dvbf_error *error) {
@@ -89,92 +98,101 @@ void dv_text_array(dv_text *t, const char *type, const char *name, dv_array from
 
 /* ---- Templates ---- */
 
-static dv_word *find(const dv_words *w, const char *name, size_t length) {
+static dv_word *find(const dv_words *w, dv_cursor name) {
   for (int i = 0; i < w->count; i++)
-    if (strlen(w->list[i].name) == length && !strncmp(w->list[i].name, name, length))
-      return (dv_word *)&w->list[i];
+    if (dv_cursor_equals(name, w->list[i].name)) return (dv_word *)&w->list[i];
   return NULL;
+}
+
+static bool is_set(const dv_words *w, dv_cursor name) {
+  const dv_word *word = find(w, name);
+  return word && word->set;
 }
 
 /* The word of that name, which is added if there is none. */
 static dv_word *word_of(dv_words *w, const char *name) {
-  dv_word *word = find(w, name, strlen(name));
-  if (!word && w->count < DV_MOST_WORDS) *(word = &w->list[w->count++]) = (dv_word){.name = name};
+  dv_word *word = find(w, dv_cursor_of(name));
+  if (word) return word;
+  if (w->count < DV_MOST_WORDS) w->count++;
+  word = &w->list[w->count - 1];
+  word->name = name;
   return word;
 }
 
-void dv_words_set(dv_words *w, const char *name, const char *text) {
-  dv_word *word = word_of(w, name);
-  if (word) word->text = text ? text : "";
+void dv_words_turn(dv_words *w, const char *name, bool on) {
+  word_of(w, name)->set = on;
 }
 
-void dv_words_print(dv_words *w, const char *name, const char *format, ...) {
-  DV_PLAIN_NUMBERS;
+dv_text *dv_words_text(dv_words *w, const char *name) {
   dv_word *word = word_of(w, name);
+  dv_text_free(&word->text);
+  word->set = true;
+  return &word->text;
+}
+
+void dv_words_set(dv_words *w, const char *name, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  if (word) vsnprintf(word->own, sizeof word->own, format, arguments);
-  if (word) word->text = word->own;
+  put_list(dv_words_text(w, name), format, arguments);
   va_end(arguments);
 }
 
-const char *dv_words_get(const dv_words *w, const char *name) {
-  const dv_word *word = find(w, name, strlen(name));
-  return word ? word->text : NULL;
+void dv_words_clear(dv_words *w) {
+  for (int i = 0; i < w->count; i++) dv_text_free(&w->list[i].text);
+  w->count = 0;
 }
 
-static void put_line(dv_text *t, const char *line, size_t length, const dv_words *w) {
-  for (size_t i = 0; i < length;) {
-    size_t plain = i;
-    while (plain < length && line[plain] != '@' && line[plain] != '$') plain++;
-    dv_text_append(t, line + i, plain - i);
-    if (plain == length) return;
-    if (line[plain] == '@') {
-      dv_text_append(t, w->prefix, strlen(w->prefix));
-      i = plain + 1;
-      continue;
-    }
-    const char *name = line + plain + 1, *end = memchr(name, '$', length - plain - 1);
-    if (!end) return;
-    const dv_word *word = find(w, name, (size_t)(end - name));
-    if (word) put_line(t, word->text, strlen(word->text), w);
-    i = (size_t)(end + 1 - line);
+static void put_line(dv_text *t, dv_cursor line, const dv_words *w);
+
+/* $name$, $name|where it is set$ or $name|where it is set|where it is not$ */
+static void put_word(dv_text *t, dv_cursor word, const dv_words *w) {
+  dv_cursor name = dv_cursor_until(&word, '|'), text;
+  const dv_word *found = find(w, name);
+  if (dv_cursor_take(&word, '|')) {
+    text = dv_cursor_until(&word, '|');
+    dv_cursor_take(&word, '|');
+    put_line(t, is_set(w, name) ? text : word, w);
+  } else if (found) {
+    t->failed |= found->text.failed;
+    if (found->text.used) put_line(t, dv_cursor_of(found->text.at), w);
   }
 }
 
-/* Whether the line begins with the word, behind which a name follows. */
-static bool begins(const char *line, size_t length, const char *word, const char **name, size_t *size) {
-  size_t n = strlen(word);
-  if (length <= n || strncmp(line, word, n) != 0) return false;
-  *name = line + n;
-  *size = length - n;
-  return true;
+static void put_line(dv_text *t, dv_cursor line, const dv_words *w) {
+  while (dv_cursor_left(&line)) {
+    const char *begin = line.at;
+    while (line.at < line.end && *line.at != '@' && *line.at != '$') line.at++;
+    dv_text_append(t, begin, (size_t)(line.at - begin));
+    if (dv_cursor_take(&line, '@')) dv_text_append(t, w->prefix, strlen(w->prefix));
+    if (!dv_cursor_take(&line, '$')) continue;
+    put_word(t, dv_cursor_until(&line, '$'), w);
+    dv_cursor_take(&line, '$');
+  }
 }
 
 void dv_text_template(dv_text *t, const unsigned char *piece, size_t size, const dv_words *w) {
-  const char *at = (const char *)piece, *end = at + size, *name;
+  dv_cursor rest = {(const char *)piece, (const char *)piece + size};
   int depth = 0, hidden = 0; /* conditions that are open; those that hide, counted from the first */
-  while (at < end) {
-    const char *stop = memchr(at, '\n', (size_t)(end - at));
-    size_t length = (size_t)((stop ? stop : end) - at), n;
-    bool plain = false;
-    if (begins(at, length, "%if ", &name, &n)) {
-      depth++;
-      if (!hidden && !find(w, name, n)) hidden = depth;
-    } else if (begins(at, length, "%unless ", &name, &n)) {
-      depth++;
-      if (!hidden && find(w, name, n)) hidden = depth;
-    } else if (length == 4 && !strncmp(at, "%end", 4)) {
+  while (dv_cursor_left(&rest)) {
+    dv_cursor line = dv_cursor_until(&rest, '\n');
+    dv_cursor_take(&rest, '\n');
+    bool unless = dv_cursor_take_text(&line, "%unless "), single = false, holds = true;
+    if (unless || dv_cursor_take_text(&line, "%if ")) {
+      holds = is_set(w, dv_cursor_until(&line, ':')) != unless;
+      single = dv_cursor_take(&line, ':');
+      depth += !single;
+      if (!single && !hidden && !holds) hidden = depth;
+    } else if (dv_cursor_equals(line, "%else")) {
+      hidden = hidden == depth ? 0 : hidden ? hidden : depth;
+    } else if (dv_cursor_equals(line, "%end")) {
       if (hidden == depth) hidden = 0;
       depth--;
     } else {
-      plain = true;
+      single = true;
     }
-    if (plain && !hidden) {
-      put_line(t, at, length, w);
-      dv_text_append(t, "\n", 1);
-    }
-    at += length + 1;
+    if (!single || !holds || hidden) continue;
+    put_line(t, line, w);
+    dv_text_append(t, "\n", 1);
   }
 }
 

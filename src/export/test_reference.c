@@ -130,9 +130,8 @@ static dvbf_status new_sampled(dv_reference *r, size_t samples, uint64_t seed, d
 
 static dvbf_status new_exact(dv_reference *r, dvbf_error *error) {
   const dvbf_model *m = r->m;
-  dvbf_status status = dv_system_new(&r->system, m->n_z, m->n_u, m->n_x, error);
+  dvbf_status status = dv_exact_system_new(&r->system, m, error);
   if (status) return status;
-  m->type->exact_system(m, &r->system);
   const dv_reals reals[] = {{&r->room, dv_kalman_size(m->n_z, m->n_x)},
                             {&r->kalman_x, (size_t)m->n_x},
                             {&r->kalman_u, (size_t)m->n_u}};

@@ -342,27 +342,19 @@ static void put_arrays(dv_text *t, const dv_vectors *v, bool direct, bool deriva
 
 void dv_vectors_write(dv_text *t, const dv_vectors *v, const char *prefix, const char *header, bool direct,
                       bool derivatives) {
-  dv_text arrays = {0};
   dv_words words = {.prefix = prefix};
-  const struct {
-    const char *name;
-    bool on;
-  } conditions[] = {
-      {"controls", v->n_u},        {"moves", v->moves},     {"derivatives", v->moves && derivatives},
-      {"deviation", v->deviation}, {"samples", v->samples}, {"direct", direct}};
-  put_arrays(&arrays, v, direct, v->moves && derivatives);
-  dv_words_set(&words, "header", header);
-  dv_words_print(&words, "seed", "%" PRIu64, v->seed);
-  dv_words_print(&words, "tolerance", "%.1e", v->tolerance);
-  dv_words_print(&words, "steps", "%d", v->steps);
-  dv_words_print(&words, "ahead", "%d", v->ahead);
-  dv_words_set(&words, "later", v->n_u ? "later" : "0");
-  dv_words_set(&words, "u_at", v->n_u ? "control" : "0");
-  dv_words_set(&words, "predict_std", v->deviation ? ", std" : "");
-  dv_words_set(&words, "arrays", arrays.at);
-  for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
-    if (conditions[i].on) dv_words_set(&words, conditions[i].name, "");
+  put_arrays(dv_words_text(&words, "arrays"), v, direct, v->moves && derivatives);
+  dv_words_set(&words, "header", "%s", header);
+  dv_words_set(&words, "seed", "%" PRIu64, v->seed);
+  dv_words_set(&words, "tolerance", "%.1e", v->tolerance);
+  dv_words_set(&words, "steps", "%d", v->steps);
+  dv_words_set(&words, "ahead", "%d", v->ahead);
+  dv_words_turn(&words, "controls", v->n_u);
+  dv_words_turn(&words, "moves", v->moves);
+  dv_words_turn(&words, "derivatives", v->moves && derivatives);
+  dv_words_turn(&words, "deviation", v->deviation);
+  dv_words_turn(&words, "samples", v->samples);
+  dv_words_turn(&words, "direct", direct);
   dv_put(t, test_c_in, &words);
-  t->failed |= arrays.failed;
-  dv_text_free(&arrays);
+  dv_words_clear(&words);
 }
