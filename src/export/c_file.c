@@ -146,6 +146,11 @@ static void set_sizes(writer *w) {
   set_number(w, "first_stream", (size_t)p->first.noise_number);
 }
 
+static void set_deviation(dv_words *words, bool on) {
+  dv_words_turn(words, "deviation", on);
+  dv_words_set(words, "x_std_argument", "%s", on ? ", @_real *x_std" : "");
+}
+
 static void set_conditions(writer *w) {
   bool controls = w->model->n_u, through = dv_model_feeds_through(w->model);
   dv_words *words = &w->words;
@@ -154,7 +159,7 @@ static void set_conditions(writer *w) {
   dv_words_turn(words, "feedthrough", through);
   dv_words_turn(words, "direct", direct(w));
   dv_words_turn(words, "seen", reads_seen(w));
-  dv_words_turn(words, "deviation", deviates(w));
+  set_deviation(words, deviates(w));
   dv_words_turn(words, "moves", moves(w));
   dv_words_turn(words, "waits", dv_model_recognises_from(w->model) > 1);
   dv_words_turn(words, "limits", limits(w));
@@ -164,6 +169,8 @@ static void set_conditions(writer *w) {
   dv_words_turn(words, "plain", w->file.plain);
   dv_words_set(words, "step_u", "%s", through ? "s->u + (@_FRAMES - 1) * @_N_U" : scaled);
   dv_words_set(words, "predict_u", "%s", through ? "before" : scaled);
+  dv_words_set(words, "u_at", controls ? "s->u + t * @_N_U" : "0");
+  dv_words_set(words, "u_before", controls ? "s->u + (t - 1) * @_N_U" : "0");
   dv_words_set(words, "real", "%s", w->file.wide ? "double" : "float");
   dv_words_set(words, "double_sqrt", w->file.plain ? "@_double_sqrt" : "sqrt");
   dv_words_set(words, "double_fabs", w->file.plain ? "@_double_fabs" : "fabs");
@@ -248,6 +255,7 @@ static void put_products(dv_text *t, writer *w) {
     dv_words_set(&w->words, "type", "%s", formats[f].type);
     dv_words_turn(&w->words, "bfloat16", f == DV_WEIGHTS_BFLOAT16);
     dv_words_turn(&w->words, "int8", f == DV_WEIGHTS_INT8);
+    dv_words_set(&w->words, "factor_argument", "%s", f == DV_WEIGHTS_INT8 ? ", const float *factor" : "");
     if (w->file.products[f][0]) dv_put(t, product_c_in, &w->words);
     if (w->file.products[f][1]) dv_put(t, narrow_c_in, &w->words);
   }
@@ -302,6 +310,7 @@ static void put_start(dv_text *t, const writer *w) {
 static void put_filter(dv_text *t, writer *w, bool sampled) {
   dv_words_turn(&w->words, "sampled", sampled);
   dv_words_set(&w->words, "kind", "%s", sampled ? "sampled_" : "");
+  dv_words_set(&w->words, "struct", sampled ? "sampled" : "state");
   dv_words_set(&w->words, "all_z", sampled ? "@_SAMPLES * @_N_Z" : "@_N_Z");
   dv_put(t, filter_c_in, &w->words);
 }
@@ -458,7 +467,7 @@ static void put_committee(dv_text *code, dv_text *header, const committee *c, dv
   if (c->samples) dv_words_set(words, "samples", "%" PRId64, c->settings->samples);
   dv_words_turn(words, "controls", m->n_u);
   dv_words_turn(words, "moves", c->moves);
-  dv_words_turn(words, "deviation", c->deviation);
+  set_deviation(words, c->deviation);
   dv_words_turn(words, "same_row", c->same_row);
   dv_words_set(words, "real", "%s", c->settings->real == DV_REAL_DOUBLE ? "double" : "float");
   put_states(dv_words_text(words, "states"), c, false);
@@ -469,7 +478,8 @@ static void put_committee(dv_text *code, dv_text *header, const committee *c, dv
     for (int k = 0; k < dv_model_members(m); k++) put_member(resets, steps, c, k, sampled);
     dv_words_set(words, "kind", "%s", sampled ? "sampled_" : "");
     dv_words_turn(words, "sampled", sampled);
-    dv_words_turn(words, "deviation", sampled || c->deviation);
+    dv_words_set(words, "struct", sampled ? "sampled" : "state");
+    set_deviation(words, sampled || c->deviation);
     dv_put(code, committee_c_in, words);
   }
 }

@@ -243,6 +243,10 @@ static int put_loop(writer *w, const char *index, int count, int depth) {
   return depth + 1;
 }
 
+static int put_loops(writer *w, const dv_statement *s) {
+  return put_loop(w, "r", s->rows, put_loop(w, "d", s->directions, 1));
+}
+
 typedef struct flatness {
   int cols;
   bool flat;
@@ -264,10 +268,8 @@ static bool is_flat(const writer *w, const dv_statement *s) {
 
 static void put_each(writer *w, const dv_statement *s) {
   w->flat = is_flat(w, s);
-  int depth = put_loop(w, "d", s->directions, 1);
-  if (!w->flat) depth = put_loop(w, "r", s->rows, depth);
-  depth = put_loop(w, "i", w->flat ? s->rows * s->cols : s->cols, depth);
-  indent(w, depth);
+  int depth = w->flat ? put_loop(w, "d", s->directions, 1) : put_loops(w, s);
+  indent(w, put_loop(w, "i", w->flat ? s->rows * s->cols : s->cols, depth));
   put_read(w, s, s->out, s->out_by_direction, s->cols);
   dv_text_put(w->text, " = ");
   put_expr(w, s, s->expr, 0);
@@ -276,31 +278,25 @@ static void put_each(writer *w, const dv_statement *s) {
 }
 
 static void put_reduction(writer *w, const dv_statement *s) {
-  int depth = put_loop(w, "d", s->directions, 1);
-  depth = put_loop(w, "r", s->rows, depth);
-  indent(w, depth++);
-  dv_text_put(w->text, "{\n");
+  bool most = s->kind == DV_MOST;
+  int depth = put_loops(w, s) + 1;
   dv_statement first = *s;
   first.cols = 1;
+  indent(w, depth - 1);
+  dv_text_put(w->text, "{\n");
   indent(w, depth);
   dv_text_put(w->text, "%s_real sum = ", w->file->prefix);
-  if (s->kind == DV_SUM)
-    put_number(w->text, w->file, 0);
-  else
+  if (most)
     put_expr(w, &first, s->expr, 0);
+  else
+    put_number(w->text, w->file, 0);
   dv_text_put(w->text, ";\n");
-  int inner = put_loop(w, "i", s->cols, depth);
-  indent(w, inner);
-  if (s->kind == DV_SUM) {
-    dv_text_put(w->text, "sum += ");
-    put_expr(w, s, s->expr, 0);
-  } else {
-    w->file->functions[DVBF_LARGER] = true;
-    dv_text_put(w->text, "sum = %s_larger(sum, ", w->file->prefix);
-    put_expr(w, s, s->expr, 0);
-    dv_text_put(w->text, ")");
-  }
-  dv_text_put(w->text, ";\n");
+  indent(w, put_loop(w, "i", s->cols, depth));
+  dv_text_put(w->text, most ? "sum = " : "sum += ");
+  if (most) dv_text_put(w->text, "%s_larger(sum, ", w->file->prefix);
+  w->file->functions[DVBF_LARGER] |= most;
+  put_expr(w, s, s->expr, 0);
+  dv_text_put(w->text, most ? ");\n" : ";\n");
   indent(w, depth);
   put_read(w, s, s->out, s->out_by_direction, 1);
   dv_text_put(w->text, " = sum;\n");
@@ -317,21 +313,6 @@ static void put_pointer(writer *w, const dv_statement *s, dvbf_place p, size_t b
   if (offset) dv_text_put(w->text, " + %zu", offset);
 }
 
-/* Weights that are results of the model itself are multiplied as they are. */
-static void put_variable_product(writer *w, const dv_statement *s) {
-  int depth = put_loop(w, "d", s->directions, 1);
-  depth = put_loop(w, "r", s->rows, depth);
-  indent(w, depth);
-  dv_text_put(w->text, "%s_product(", w->file->prefix);
-  w->file->products[0][0] = true;
-  put_pointer(w, s, s->out, s->out_by_direction, s->rows);
-  dv_text_put(w->text, ", ");
-  put_pointer(w, s, s->x, s->x_by_direction, s->rows);
-  dv_text_put(w->text, ", ");
-  put_pointer(w, s, s->w, s->w_by_direction, 1);
-  dv_text_put(w->text, ", %d, %d);\n", s->inner, s->cols);
-}
-
 /* Parameters of the model may be rounded; what was computed from them is not rounded once more. */
 static const dv_constant *take_weight(writer *w, const dv_statement *s, const dv_code_buffer *b) {
   dv_constants *all = &w->file->constants;
@@ -343,25 +324,27 @@ static const dv_constant *take_weight(writer *w, const dv_statement *s, const dv
   return k;
 }
 
+/* Weights that are results of the model itself are multiplied as they are. */
 static void put_product(writer *w, const dv_statement *s) {
   static const char *const names[] = {"", "_bfloat16", "_int8"};
+  const char *prefix = w->file->prefix;
   const dv_code_buffer *b = &w->code->buffers[s->w.buffer];
-  if (!b->constant) {
-    put_variable_product(w, s);
-    return;
-  }
-  const dv_constant *k = take_weight(w, s, b);
-  if (!k) return;
-  w->file->products[k->format][k->transposed] = true;
-  int depth = put_loop(w, "d", s->directions, 1);
-  depth = put_loop(w, "r", s->rows, depth);
-  indent(w, depth);
-  dv_text_put(w->text, "%s_%sproduct%s(", w->file->prefix, k->transposed ? "narrow_" : "", names[k->format]);
+  const dv_constant *k = b->constant ? take_weight(w, s, b) : NULL;
+  if (b->constant && !k) return;
+  int format = k ? k->format : DV_WEIGHTS_FLOAT;
+  bool narrow = k && k->transposed;
+  w->file->products[format][narrow] = true;
+  indent(w, put_loops(w, s));
+  dv_text_put(w->text, "%s_%sproduct%s(", prefix, narrow ? "narrow_" : "", names[format]);
   put_pointer(w, s, s->out, s->out_by_direction, s->rows);
   dv_text_put(w->text, ", ");
   put_pointer(w, s, s->x, s->x_by_direction, s->rows);
-  dv_text_put(w->text, ", %s_%s", w->file->prefix, k->name);
-  if (k->format == DV_WEIGHTS_INT8) dv_text_put(w->text, ", %s_%s_factor", w->file->prefix, k->name);
+  dv_text_put(w->text, ", ");
+  if (k)
+    dv_text_put(w->text, "%s_%s", prefix, k->name);
+  else
+    put_pointer(w, s, s->w, s->w_by_direction, 1);
+  if (format == DV_WEIGHTS_INT8) dv_text_put(w->text, ", %s_%s_factor", prefix, k->name);
   dv_text_put(w->text, ", %d, %d);\n", s->inner, s->cols);
 }
 
@@ -395,8 +378,7 @@ static void put_indices(writer *w) {
     i |= s->kind != DV_PRODUCT && (s->cols > 1 || flat);
   }
   if (!d && !r && !i) return;
-  dv_text_put(w->text, "  int ");
-  dv_text_put(w->text, "%s%s%s;\n", d ? "d" : "", r ? (d ? ", r" : "r") : "",
+  dv_text_put(w->text, "  int %s%s%s;\n", d ? "d" : "", r ? (d ? ", r" : "r") : "",
               i ? (d || r ? ", i" : "i") : "");
 }
 
@@ -441,7 +423,5 @@ void dv_c_part_write(dv_text *t, dv_c_file *f, const dv_code_part *p, const char
   } else {
     t->failed = true;
   }
-  dv_free(w.names);
-  dv_free(w.room);
-  dv_free(spans);
+  DV_FREE(w.names, w.room, spans);
 }

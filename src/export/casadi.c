@@ -85,42 +85,26 @@ static void put_read(writer *w, const dv_statement *s, dvbf_place p, int n) {
 
 /* ---- Expressions ---- */
 
-static void put_expr(writer *w, const dv_statement *s, dvbf_expr e);
-
-static void put_call(writer *w, const dv_statement *s, const char *name, const dv_node *n, bool two) {
-  dv_text_put(w->text, "%s(", name);
-  put_expr(w, s, n->a);
-  if (two) dv_text_put(w->text, ", ");
-  if (two) put_expr(w, s, n->b);
-  dv_text_put(w->text, ")");
-}
-
+/* A, B and C stand for operands. */
 static void put_expr(writer *w, const dv_statement *s, dvbf_expr e) {
-  static const char *const signs[] = {" + ", " - ", " * ", " / "};
-  static const char *const names[] = {"ca.fmax", "ca.fmin", "ca.exp", "ca.log", "ca.sqrt",
-                                      "ca.tanh", "sigmoid", "ca.sin", "ca.cos", "ca.fabs"};
+  static const char *const patterns[] = {
+      "(A + B)",   "(A - B)",    "(A * B)",    "(A / B)",    "ca.fmax(A, B)", "ca.fmin(A, B)", "ca.exp(A)",
+      "ca.log(A)", "ca.sqrt(A)", "ca.tanh(A)", "sigmoid(A)", "ca.sin(A)",     "ca.cos(A)",     "ca.fabs(A)"};
   const dv_node *n = &w->code->nodes[e];
   if (n->kind == DV_NODE_NUMBER) {
     dv_text_put(w->text, n->number < 0 ? "(%.17g)" : "%.17g", n->number);
-  } else if (n->kind == DV_NODE_READ) {
-    put_read(w, s, n->place, s->cols);
-  } else if (n->kind == DV_NODE_CHOOSE) {
-    dv_text_put(w->text, "ca.if_else(");
-    put_expr(w, s, n->a);
-    dv_text_put(w->text, " > 0, ");
-    put_expr(w, s, n->b);
-    dv_text_put(w->text, ", ");
-    put_expr(w, s, n->c);
-    dv_text_put(w->text, ")");
-  } else if (n->kind <= DVBF_DIVIDE) {
-    dv_text_put(w->text, "(");
-    put_expr(w, s, n->a);
-    dv_text_put(w->text, "%s", signs[n->kind]);
-    put_expr(w, s, n->b);
-    dv_text_put(w->text, ")");
-  } else {
-    put_call(w, s, names[n->kind - DVBF_LARGER], n, n->kind <= DVBF_SMALLER);
+    return;
   }
+  if (n->kind == DV_NODE_READ) {
+    put_read(w, s, n->place, s->cols);
+    return;
+  }
+  const char *at = n->kind == DV_NODE_CHOOSE ? "ca.if_else(A > 0, B, C)" : patterns[n->kind];
+  for (; *at; at++)
+    if (*at >= 'A' && *at <= 'C')
+      put_expr(w, s, *at == 'A' ? n->a : *at == 'B' ? n->b : n->c);
+    else
+      dv_text_append(w->text, at, 1);
 }
 
 /* ---- Statements ---- */

@@ -14,21 +14,21 @@ static const dv_onnx_name none = {""};
 static dv_onnx_name scaled(dv_onnx *g, dv_onnx_name a, const float *shift, const float *scale, int n) {
   dv_onnx_name s = dv_onnx_constant(g, shift, 0, (size_t)n, "shift");
   dv_onnx_name by = dv_onnx_constant(g, scale, 0, (size_t)n, "scale");
-  return dv_onnx_node(g, "Mul", dv_onnx_node(g, "Sub", a, s, none, none), by, none, none);
+  return dv_onnx_node(g, "Mul", dv_onnx_node(g, "Sub", a, s, none), by, none);
 }
 
 /* Back to the units of the data; a standard deviation has no shift. */
 static dv_onnx_name unscaled(dv_onnx *g, dv_onnx_name a, const dvbf_model *m, bool deviation) {
   dv_onnx_name by = dv_onnx_constant(g, m->x.scale, 0, (size_t)m->n_x, "scale");
-  dv_onnx_name x = dv_onnx_node(g, "Div", a, by, none, none);
+  dv_onnx_name x = dv_onnx_node(g, "Div", a, by, none);
   if (deviation) return x;
-  return dv_onnx_node(g, "Add", x, dv_onnx_constant(g, m->x.shift, 0, (size_t)m->n_x, "shift"), none, none);
+  return dv_onnx_node(g, "Add", x, dv_onnx_constant(g, m->x.shift, 0, (size_t)m->n_x, "shift"), none);
 }
 
 /* 1 for observed values, else 0; and x there, else 0. */
 static dv_onnx_name clear_gaps(dv_onnx *g, dv_onnx_name a, dv_onnx_name seen) {
   dv_onnx_name zero = dv_onnx_number(g, 0);
-  return dv_onnx_node(g, "Where", dv_onnx_node(g, "Greater", seen, zero, none, none), a, zero, none);
+  return dv_onnx_node(g, "Where", dv_onnx_node(g, "Greater", seen, zero, none), a, zero);
 }
 
 static dv_onnx_name as_bits(dv_onnx *g, dv_onnx_name seen) {
@@ -101,8 +101,7 @@ static dvbf_status write_start(dv_onnx *g, const dv_parts *p, dvbf_error *error)
 }
 
 static dv_onnx_name root(dv_onnx *g, dv_onnx_name a) {
-  return dv_onnx_node(g, "Sqrt", dv_onnx_node(g, "Max", a, dv_onnx_number(g, 0), none, none), none, none,
-                      none);
+  return dv_onnx_node(g, "Sqrt", dv_onnx_node(g, "Max", a, dv_onnx_number(g, 0), none), none, none);
 }
 
 static dvbf_status write_exact(dv_onnx *g, const dvbf_model *m, dvbf_error *error) {

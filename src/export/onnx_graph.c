@@ -84,11 +84,10 @@ static void add_node(dv_onnx *g, const char *op, const dv_onnx_name *in, int cou
   pb_message(&g->nodes, 1, &node);
 }
 
-dv_onnx_name dv_onnx_node(dv_onnx *g, const char *op, dv_onnx_name a, dv_onnx_name b, dv_onnx_name c,
-                          dv_onnx_name d) {
-  dv_onnx_name in[] = {a, b, c, d}, out = new_name(g, op);
+dv_onnx_name dv_onnx_node(dv_onnx *g, const char *op, dv_onnx_name a, dv_onnx_name b, dv_onnx_name c) {
+  dv_onnx_name in[] = {a, b, c}, out = new_name(g, op);
   int count = 0;
-  while (count < 4 && *in[count].text) count++;
+  while (count < 3 && *in[count].text) count++;
   add_node(g, op, in, count, out.text, NULL, 0);
   return out;
 }
@@ -182,7 +181,7 @@ dv_onnx_name dv_onnx_reduce(dv_onnx *g, const char *op, dv_onnx_name a) {
 }
 
 dv_onnx_name dv_onnx_flat(dv_onnx *g, dv_onnx_name from) {
-  return dv_onnx_node(g, "Reshape", from, number(g, -1, true), none, none);
+  return dv_onnx_node(g, "Reshape", from, number(g, -1, true), none);
 }
 
 static void add_value(dv_text *to, int field, const char *name, size_t rows, size_t n) {
@@ -309,17 +308,17 @@ static dv_onnx_name lower(lowering *l, dvbf_expr e, size_t row, size_t n) {
   dv_onnx_name a = lower(l, node->a, row, n);
   if (node->kind == DV_NODE_CHOOSE) {
     dv_onnx_name yes = lower(l, node->b, row, n), no = lower(l, node->c, row, n);
-    dv_onnx_name test = dv_onnx_node(l->g, "Greater", a, dv_onnx_number(l->g, 0), none, none);
-    return dv_onnx_node(l->g, "Where", test, yes, no, none);
+    dv_onnx_name test = dv_onnx_node(l->g, "Greater", a, dv_onnx_number(l->g, 0), none);
+    return dv_onnx_node(l->g, "Where", test, yes, no);
   }
   dv_onnx_name b = node->kind <= DVBF_SMALLER ? lower(l, node->b, row, n) : none;
-  return dv_onnx_node(l->g, ops[node->kind], a, b, none, none);
+  return dv_onnx_node(l->g, ops[node->kind], a, b, none);
 }
 
 /* A vector of n numbers, also if the expression is one number for all. */
 static dv_onnx_name lower_row(lowering *l, const dv_statement *s, size_t row) {
   dv_onnx_name e = lower(l, s->expr, row, (size_t)s->cols);
-  return dv_onnx_node(l->g, "Expand", e, number(l->g, s->cols, true), none, none);
+  return dv_onnx_node(l->g, "Expand", e, number(l->g, s->cols, true), none);
 }
 
 static void lower_statement(lowering *l, const dv_statement *s) {
@@ -333,10 +332,10 @@ static void lower_statement(lowering *l, const dv_statement *s) {
       } else {
         dv_onnx_name sizes[] = {number(l->g, s->inner, true), number(l->g, s->cols, true)};
         w = fetch(l, s->w.buffer, s->w.offset, (size_t)s->inner * (size_t)s->cols);
-        w = dv_onnx_node(l->g, "Reshape", w, dv_onnx_concat(l->g, sizes, 2), none, none);
+        w = dv_onnx_node(l->g, "Reshape", w, dv_onnx_concat(l->g, sizes, 2), none);
       }
       dv_onnx_name sum = dv_onnx_node(l->g, "Add", fetch(l, s->out.buffer, offset, (size_t)s->cols),
-                                      dv_onnx_node(l->g, "MatMul", x, w, none, none), none, none);
+                                      dv_onnx_node(l->g, "MatMul", x, w, none), none);
       store(l, s->out.buffer, offset, (size_t)s->cols, sum);
     } else if (s->kind == DV_EACH) {
       dv_onnx_name row = lower_row(l, s, r);

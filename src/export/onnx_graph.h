@@ -26,9 +26,8 @@ typedef struct dv_onnx {
 
 void dv_onnx_clear(dv_onnx *g);
 
-/* A node with up to four inputs, "" behind the last; returns the name of its output. */
-dv_onnx_name dv_onnx_node(dv_onnx *g, const char *op, dv_onnx_name a, dv_onnx_name b, dv_onnx_name c,
-                          dv_onnx_name d);
+/* A node with up to three inputs, "" behind the last; returns the name of its output. */
+dv_onnx_name dv_onnx_node(dv_onnx *g, const char *op, dv_onnx_name a, dv_onnx_name b, dv_onnx_name c);
 /* out = the vectors a [count] behind each other. */
 dv_onnx_name dv_onnx_concat(dv_onnx *g, const dv_onnx_name *a, int count);
 /* Sum or largest number of a vector, as a vector of one number. */

@@ -64,7 +64,7 @@ static dvbf_status check_places(const dv_code_part *part, dvbf_error *error) {
   check c = {part, true};
   for (int i = 0; i < part->code->n_statements; i++) {
     const dv_statement *s = &part->code->statements[i];
-    check_place(&c, s->out, 0, s->rows, s->kind == DV_EACH || s->kind == DV_PRODUCT ? s->cols : 1);
+    check_place(&c, s->out, 0, s->rows, dv_statement_width(s));
     dv_statement_reads(part->code, s, check_place, &c);
   }
   if (c.inside) return DVBF_OK;

@@ -71,6 +71,11 @@ dvbf_status dv_code_part_derive(dv_code_part *out, const dv_code_part *from, con
                                 dvbf_error *error);
 void dv_code_part_clear(dv_code_part *part);
 
+/* Columns that a statement writes. */
+static inline int dv_statement_width(const dv_statement *s) {
+  return s->kind == DV_EACH || s->kind == DV_PRODUCT ? s->cols : 1;
+}
+
 /* Runs a part in double: in[i] are the numbers of input slot i, NULL: zeros; results that are not NULL are
  * written to. For tests, as it allocates and takes its time. */
 dvbf_status dv_code_part_run(const dv_code_part *part, const double *const in[DV_INPUTS], double *out,

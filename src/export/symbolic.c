@@ -25,6 +25,8 @@ typedef struct derivation {
   int by;                    /* the input of the moment */
   bool rows;                 /* of weights may be read */
   dv_statement now;          /* that is being derived */
+  bool active;               /* it depends on an input */
+  dvbf_expr *copies;         /* [nodes of from] in the new code, -1: not yet */
 } derivation;
 
 /* ---- Copies of expressions ---- */
@@ -39,12 +41,6 @@ static bool reads_slope(const derivation *d, dvbf_expr e) {
   return any || (n->kind == DV_NODE_CHOOSE && reads_slope(d, n->c));
 }
 
-static bool is_active(derivation *d, dvbf_expr e) {
-  bool any = false;
-  for (d->by = 0; d->by < DV_INPUTS && !any; d->by++) any = d->directions[d->by] && reads_slope(d, e);
-  return any;
-}
-
 /* A separate table for a result that derivatives read as well. */
 static dvbf_expr keep(derivation *d, dvbf_expr e) {
   dvbf_place room = dvbf_code_room(d->to, d->now.rows, d->now.cols);
@@ -53,36 +49,28 @@ static dvbf_expr keep(derivation *d, dvbf_expr e) {
   return dvbf_code_read(d->to, room);
 }
 
-static dvbf_expr copy(derivation *d, dvbf_expr e) {
+/* The expression in the new code. Derivatives need results of functions again, perhaps for each direction. */
+static dvbf_expr value_of(derivation *d, dvbf_expr e) {
   const dv_node n = d->from->nodes[e];
-  if (n.kind == DV_NODE_NUMBER) return dvbf_code_number(d->to, n.number);
-  if (n.kind == DV_NODE_READ)
-    return d->zero[n.place.buffer] ? dvbf_code_number(d->to, 0) : dvbf_code_read(d->to, n.place);
-  if (n.kind == DV_NODE_CHOOSE) return dvbf_code_choose(d->to, copy(d, n.a), copy(d, n.b), copy(d, n.c));
-  if (n.kind <= DVBF_SMALLER)
-    return dvbf_code_binary(d->to, (dvbf_function)n.kind, copy(d, n.a), copy(d, n.b));
-  return dvbf_code_unary(d->to, (dvbf_function)n.kind, copy(d, n.a));
-}
-
-/* The same, but keeping results of functions, which derivatives need again, perhaps for each direction. */
-static dvbf_expr value_of(derivation *d, dvbf_expr e, dvbf_expr *kept) {
-  if (kept[e] >= 0) return kept[e];
-  const dv_node n = d->from->nodes[e];
-  dvbf_expr value;
-  if (n.kind == DV_NODE_READ || n.kind == DV_NODE_NUMBER)
-    value = copy(d, e);
+  dvbf_expr value = d->copies[e];
+  if (value >= 0) return value;
+  if (n.kind == DV_NODE_NUMBER)
+    value = dvbf_code_number(d->to, n.number);
+  else if (n.kind == DV_NODE_READ)
+    value = d->zero[n.place.buffer] ? dvbf_code_number(d->to, 0) : dvbf_code_read(d->to, n.place);
   else if (n.kind == DV_NODE_CHOOSE)
-    value = dvbf_code_choose(d->to, value_of(d, n.a, kept), value_of(d, n.b, kept), value_of(d, n.c, kept));
+    value = dvbf_code_choose(d->to, value_of(d, n.a), value_of(d, n.b), value_of(d, n.c));
   else if (n.kind <= DVBF_SMALLER)
-    value = dvbf_code_binary(d->to, (dvbf_function)n.kind, value_of(d, n.a, kept), value_of(d, n.b, kept));
+    value = dvbf_code_binary(d->to, (dvbf_function)n.kind, value_of(d, n.a), value_of(d, n.b));
   else
-    value = keep(d, dvbf_code_unary(d->to, (dvbf_function)n.kind, value_of(d, n.a, kept)));
-  return kept[e] = value;
+    value = dvbf_code_unary(d->to, (dvbf_function)n.kind, value_of(d, n.a));
+  if (d->active && n.kind > DVBF_SMALLER && n.kind < DV_NODE_READ) value = keep(d, value);
+  return d->copies[e] = value;
 }
 
 /* ---- Derivatives of expressions ---- */
 
-static dvbf_expr slope_of(derivation *d, dvbf_expr e, dvbf_expr *kept);
+static dvbf_expr slope_of(derivation *d, dvbf_expr e);
 
 static dvbf_expr read_slope(derivation *d, dvbf_place place) {
   int table = d->slope[place.buffer][d->by];
@@ -93,10 +81,10 @@ static dvbf_expr read_slope(derivation *d, dvbf_place place) {
   return e;
 }
 
-static dvbf_expr slope_of_two(derivation *d, const dv_node *n, dvbf_expr *kept) {
+static dvbf_expr slope_of_two(derivation *d, const dv_node *n) {
   dvbf_code *c = d->to;
-  dvbf_expr a = value_of(d, n->a, kept), b = value_of(d, n->b, kept);
-  dvbf_expr da = slope_of(d, n->a, kept), db = slope_of(d, n->b, kept);
+  dvbf_expr a = value_of(d, n->a), b = value_of(d, n->b);
+  dvbf_expr da = slope_of(d, n->a), db = slope_of(d, n->b);
   if (n->kind == DVBF_ADD) return dv_plus(c, da, db);
   if (n->kind == DVBF_SUBTRACT) return dv_minus(c, da, db);
   if (n->kind == DVBF_MULTIPLY) return dv_plus(c, dv_times(c, da, b), dv_times(c, a, db));
@@ -107,9 +95,9 @@ static dvbf_expr slope_of_two(derivation *d, const dv_node *n, dvbf_expr *kept) 
   return dv_times(c, by, dv_minus(c, da, dv_times(c, dv_times(c, a, by), db)));
 }
 
-static dvbf_expr slope_of_one(derivation *d, dvbf_expr e, const dv_node *n, dvbf_expr *kept) {
+static dvbf_expr slope_of_one(derivation *d, dvbf_expr e, const dv_node *n) {
   dvbf_code *c = d->to;
-  dvbf_expr da = slope_of(d, n->a, kept), a = value_of(d, n->a, kept), y = value_of(d, e, kept);
+  dvbf_expr da = slope_of(d, n->a), a = value_of(d, n->a), y = value_of(d, e);
   dvbf_expr one = dvbf_code_number(c, 1), none = dvbf_code_number(c, 0);
   switch (n->kind) {
   case DVBF_EXP_OF: return dv_times(c, y, da);
@@ -123,14 +111,14 @@ static dvbf_expr slope_of_one(derivation *d, dvbf_expr e, const dv_node *n, dvbf
   }
 }
 
-static dvbf_expr slope_of(derivation *d, dvbf_expr e, dvbf_expr *kept) {
+static dvbf_expr slope_of(derivation *d, dvbf_expr e) {
   const dv_node n = d->from->nodes[e];
   if (!reads_slope(d, e)) return dvbf_code_number(d->to, 0);
   if (n.kind == DV_NODE_READ) return read_slope(d, n.place);
   if (n.kind == DV_NODE_CHOOSE)
-    return dvbf_code_choose(d->to, value_of(d, n.a, kept), slope_of(d, n.b, kept), slope_of(d, n.c, kept));
-  if (n.kind <= DVBF_SMALLER) return slope_of_two(d, &n, kept);
-  return slope_of_one(d, e, &n, kept);
+    return dvbf_code_choose(d->to, value_of(d, n.a), slope_of(d, n.b), slope_of(d, n.c));
+  if (n.kind <= DVBF_SMALLER) return slope_of_two(d, &n);
+  return slope_of_one(d, e, &n);
 }
 
 /* ---- Statements ---- */
@@ -188,22 +176,16 @@ static void add_rows(derivation *d) {
 }
 
 static void derive_product_by(derivation *d) {
-  dv_statement s = d->now;
-  int x = d->slope[s.x.buffer][d->by], w = d->slope[s.w.buffer][d->by];
-  if (x >= 0 && !d->zero[s.w.buffer] && is_input(d, &s)) {
+  dv_statement by_x = d->now, by_w = d->now;
+  by_x.x.buffer = d->slope[d->now.x.buffer][d->by];
+  by_w.w.buffer = d->slope[d->now.w.buffer][d->by];
+  by_x.x_by_direction = d->from->buffers[d->now.x.buffer].size;
+  by_w.w_by_direction = d->from->buffers[d->now.w.buffer].size;
+  if (by_x.x.buffer >= 0 && !d->zero[d->now.w.buffer] && is_input(d, &d->now))
     add_rows(d);
-  } else if (x >= 0 && !d->zero[s.w.buffer]) {
-    dv_statement by_x = s;
-    by_x.x.buffer = x;
-    by_x.x_by_direction = d->from->buffers[s.x.buffer].size;
+  else if (by_x.x.buffer >= 0 && !d->zero[d->now.w.buffer])
     add_slopes(d, by_x);
-  }
-  if (w >= 0 && !d->zero[s.x.buffer]) {
-    dv_statement by_w = s;
-    by_w.w.buffer = w;
-    by_w.w_by_direction = d->from->buffers[s.w.buffer].size;
-    add_slopes(d, by_w);
-  }
+  if (by_w.w.buffer >= 0 && !d->zero[d->now.x.buffer]) add_slopes(d, by_w);
 }
 
 static void derive_product(derivation *d) {
@@ -214,16 +196,16 @@ static void derive_product(derivation *d) {
 
 /* The derivatives of a table by the present input. Those of a maximum are those of the largest number;
  * `value` is the expression in the new code. */
-static void derive_table_by(derivation *d, dvbf_expr value, dvbf_expr *kept) {
+static void derive_table_by(derivation *d, dvbf_expr value) {
   dv_statement s = d->now;
   int table = d->slope[s.out.buffer][d->by];
   if (!reads_slope(d, s.expr)) {
     if (table >= 0)
       clear_slopes(d, (dvbf_place){table, s.out.offset, s.out.by_row, s.out.by_col},
-                   d->from->buffers[s.out.buffer].size, s.rows, s.kind == DV_EACH ? s.cols : 1);
+                   d->from->buffers[s.out.buffer].size, s.rows, dv_statement_width(&s));
     return;
   }
-  s.expr = slope_of(d, s.expr, kept);
+  s.expr = slope_of(d, s.expr);
   if (s.kind == DV_MOST) {
     dvbf_expr most = dvbf_code_read(d->to, (dvbf_place){s.out.buffer, s.out.offset, s.out.by_row, 0});
     s.kind = DV_SUM;
@@ -234,24 +216,26 @@ static void derive_table_by(derivation *d, dvbf_expr value, dvbf_expr *kept) {
 
 /* Derivatives come before the value, which may overwrite what they read; but those of a maximum need the
  * value. */
-static void derive_table(derivation *d, dvbf_expr *kept) {
+static void derive_table(derivation *d) {
   dv_statement s = d->now;
-  s.expr = is_active(d, s.expr) ? value_of(d, s.expr, kept) : copy(d, s.expr);
+  d->active = false;
+  for (d->by = 0; d->by < DV_INPUTS; d->by++) d->active |= d->directions[d->by] && reads_slope(d, s.expr);
+  s.expr = value_of(d, s.expr);
   if (s.kind == DV_MOST) dv_code_add(d->to, s);
   for (d->by = 0; d->by < DV_INPUTS; d->by++)
-    if (d->directions[d->by]) derive_table_by(d, s.expr, kept);
+    if (d->directions[d->by]) derive_table_by(d, s.expr);
   if (s.kind != DV_MOST) dv_code_add(d->to, s);
 }
 
-static void derive_all(derivation *d, dvbf_expr *kept) {
+static void derive_all(derivation *d) {
   for (int i = 0; i < d->from->n_statements && !d->to->refused; i++) {
     d->now = d->from->statements[i];
-    for (int k = 0; k < d->from->n_nodes; k++) kept[k] = -1;
+    for (int k = 0; k < d->from->n_nodes; k++) d->copies[k] = -1;
     if (d->zero[d->now.out.buffer]) continue;
     if (d->now.kind == DV_PRODUCT)
       derive_product(d);
     else
-      derive_table(d, kept);
+      derive_table(d);
   }
 }
 
@@ -320,14 +304,14 @@ static void end_slopes(derivation *d, dv_code_part *out) {
 }
 
 static dvbf_status derive(derivation *d, dv_code_part *out, const dv_code_part *from,
-                          const dv_derivation *how, dvbf_expr *kept, dvbf_error *error) {
+                          const dv_derivation *how, dvbf_error *error) {
   for (int i = 0; i < d->from->n_buffers; i++)
     for (int k = 0; k < DV_INPUTS; k++) d->slope[i][k] = -1;
   copy_buffers(d);
   find_zeros(d, from, how->quiet);
   for (int i = 0; i < DV_INPUTS; i++) d->directions[i] = how->by[i] ? (int)from->slot[i].size : 0;
   begin_slopes(d, from);
-  derive_all(d, kept);
+  derive_all(d);
   end_slopes(d, out);
   dvbf_status status = dv_code_status(d->to, error);
   if (!status) status = dv_code_part_prune(out, error);
@@ -346,13 +330,12 @@ dvbf_status dv_code_part_derive(dv_code_part *out, const dv_code_part *from, con
                   .rows = how->rows,
                   .to = out->code,
                   .zero = dv_calloc(buffers, sizeof *d.zero),
-                  .slope = dv_calloc(buffers, sizeof *d.slope)};
-  dvbf_expr *kept = dv_calloc((size_t)from->code->n_nodes + 1, sizeof *kept);
-  dvbf_status status = d.to && d.zero && d.slope && kept ? derive(&d, out, from, how, kept, error)
-                                                         : dv_fail_memory(error, "writing a model as code");
-  dv_free(d.zero);
-  dv_free(d.slope);
-  dv_free(kept);
+                  .slope = dv_calloc(buffers, sizeof *d.slope),
+                  .copies = dv_calloc((size_t)from->code->n_nodes + 1, sizeof *d.copies)};
+  dvbf_status status = d.to && d.zero && d.slope && d.copies
+                           ? derive(&d, out, from, how, error)
+                           : dv_fail_memory(error, "writing a model as code");
+  DV_FREE(d.zero, d.slope, d.copies);
   return status;
 }
 
@@ -485,32 +468,25 @@ typedef struct live {
   bool failed;
 } live;
 
-static bool *of_buffer(live *l, int buffer) {
-  bool **of = &l->of[buffer];
-  if (!*of) *of = dv_calloc(l->code->buffers[buffer].size, sizeof **of);
-  if (!*of) l->failed = true;
-  return *of;
-}
-
 static void mark(void *user, dvbf_place p, size_t by_direction, int rows, int cols) {
   live *l = user;
   if (l->code->buffers[p.buffer].constant) return;
-  bool *of = of_buffer(l, p.buffer);
+  bool *of = l->of[p.buffer];
+  if (!of) of = l->of[p.buffer] = dv_calloc(l->code->buffers[p.buffer].size, sizeof *of);
+  l->failed |= !of;
   for (int d = 0; of && d < (by_direction ? l->directions : 1); d++)
     for (int r = 0; r < (p.by_row ? rows : 1); r++)
       for (int c = 0; c < (p.by_col ? cols : 1); c++)
-        of[p.offset + (size_t)d * by_direction + (size_t)r * p.by_row + (size_t)c * p.by_col] = true;
+        of[index_of(p, by_direction, (size_t)d, (size_t)r, (size_t)c)] = true;
 }
 
 /* Whether anything that the statement writes is read; it is not read before, unless it is added to. */
 static bool take_written(live *l, const dv_statement *s) {
   bool *of = l->of[s->out.buffer], any = false;
-  int cols = s->kind == DV_EACH || s->kind == DV_PRODUCT ? s->cols : 1;
   for (int d = 0; of && d < s->directions; d++)
     for (int r = 0; r < s->rows; r++)
-      for (int c = 0; c < cols; c++) {
-        size_t at = s->out.offset + (size_t)d * s->out_by_direction + (size_t)r * s->out.by_row +
-                    (size_t)c * s->out.by_col;
+      for (int c = 0; c < dv_statement_width(s); c++) {
+        size_t at = index_of(s->out, s->out_by_direction, (size_t)d, (size_t)r, (size_t)c);
         any |= of[at];
         of[at] = of[at] && s->kind == DV_PRODUCT;
       }
@@ -546,8 +522,7 @@ dvbf_status dv_code_part_prune(dv_code_part *part, dvbf_error *error) {
     if (wanted[i]) c->statements[kept++] = c->statements[i];
   if (!l.failed) c->n_statements = kept;
   for (int i = 0; l.of && i < c->n_buffers; i++) dv_free(l.of[i]);
-  dv_free(l.of);
-  dv_free(wanted);
+  DV_FREE(l.of, wanted);
   return l.failed ? dv_fail_memory(error, "writing a model as code") : DVBF_OK;
 }
 
@@ -596,10 +571,9 @@ static double result_of(const dvbf_code *code, double *const *tables, const dv_s
 static void run(const dvbf_code *code, double *const *tables) {
   for (int i = 0; i < code->n_statements; i++) {
     const dv_statement *s = &code->statements[i];
-    size_t cols = s->kind == DV_EACH || s->kind == DV_PRODUCT ? (size_t)s->cols : 1;
     for (size_t d = 0; d < (size_t)s->directions; d++)
       for (size_t r = 0; r < (size_t)s->rows; r++)
-        for (size_t c = 0; c < cols; c++)
+        for (size_t c = 0; c < (size_t)dv_statement_width(s); c++)
           tables[s->out.buffer][index_of(s->out, s->out_by_direction, d, r, c)] =
               result_of(code, tables, s, d, r, c);
   }
