@@ -141,12 +141,8 @@ static void put_float(dv_text *t, double x) {
 }
 
 static void put_separator(dv_text *t, size_t i) {
-  if (i % PER_LINE)
-    dv_text_append(t, ", ", 2);
-  else if (i)
-    dv_text_append(t, ",\n    ", 6);
-  else
-    dv_text_append(t, "\n    ", 5);
+  const char *text = i % PER_LINE ? ", " : i ? ",\n    " : "\n    ";
+  dv_text_append(t, text, strlen(text));
 }
 
 static void put_value(dv_text *t, const dv_constant *k, size_t row, size_t col, float factor) {
@@ -240,8 +236,8 @@ static dvbf_status round_model(dvbf_model *copy, const dvbf_model *m, int format
   dvbf_status status = copy->parameters.values && done ? DVBF_OK : dv_fail_memory(error, "rounding weights");
   if (!status) memcpy(copy->parameters.values, m->parameters.values, size * sizeof *m->parameters.values);
   if (!status && !m->type->exact_system) status = dv_parts_init(&parts, m, false, error);
-  const dv_code_part *all[] = {&parts.first, &parts.advance, &parts.move, &parts.emission};
-  for (int i = 0; i < 4 && !status; i++) round_part(all[i], m, copy->parameters.values, done, format);
+  for (int i = 0; i < DV_PARTS && !status; i++)
+    round_part(&parts.all[i], m, copy->parameters.values, done, format);
   dv_parts_clear(&parts);
   dv_free(done);
   return status;

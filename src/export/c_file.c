@@ -17,7 +17,7 @@
 /* The functions of a model. Names that begin with "sampled" are of the filter with samples. */
 typedef struct function {
   const char *name;
-  enum { FIRST, ADVANCE, MOVE, EMISSION } of;
+  dv_part_name of;
   bool sampled, planning, slopes; /* whom it is for; whether it has derivatives */
   dv_derivation how;
 } function;
@@ -27,18 +27,18 @@ typedef struct function {
 #define BY_Z_U .quiet = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_U] = true}
 #define BY_Z_NOW .mean_only = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOW] = true}
 static const function functions[] = {
-    {"first", FIRST, false, false, false, {BY_NOISE}},
-    {"advance", ADVANCE, false, false, false, {BY_Z_NOISE}},
-    {"move", MOVE, false, false, false, {BY_Z_NOISE}},
-    {"emission", EMISSION, false, false, false, {.by = {[DV_SLOT_Z] = true}}},
-    {"sampled_first", FIRST, true, false, false, {0}},
-    {"sampled_advance", ADVANCE, true, false, false, {0}},
-    {"sampled_move", MOVE, true, false, false, {0}},
-    {"sampled_emission", EMISSION, true, false, false, {0}},
-    {"planned", MOVE, false, true, false, {.quiet = true}},
-    {"planned_slopes", MOVE, false, true, true, {BY_Z_U}},
-    {"expected", EMISSION, false, true, false, {.mean_only = true}},
-    {"expected_slopes", EMISSION, false, true, true, {BY_Z_NOW}},
+    {"first", DV_FIRST, false, false, false, {BY_NOISE}},
+    {"advance", DV_ADVANCE, false, false, false, {BY_Z_NOISE}},
+    {"move", DV_MOVE, false, false, false, {BY_Z_NOISE}},
+    {"emission", DV_EMISSION, false, false, false, {.by = {[DV_SLOT_Z] = true}}},
+    {"sampled_first", DV_FIRST, true, false, false, {0}},
+    {"sampled_advance", DV_ADVANCE, true, false, false, {0}},
+    {"sampled_move", DV_MOVE, true, false, false, {0}},
+    {"sampled_emission", DV_EMISSION, true, false, false, {0}},
+    {"planned", DV_MOVE, false, true, false, {.quiet = true}},
+    {"planned_slopes", DV_MOVE, false, true, true, {BY_Z_U}},
+    {"expected", DV_EMISSION, false, true, false, {.mean_only = true}},
+    {"expected_slopes", DV_EMISSION, false, true, true, {BY_Z_NOW}},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -88,14 +88,13 @@ static bool reads_seen(const writer *w) {
 /* ---- Functions ---- */
 
 static bool is_wanted(const writer *w, const function *f) {
-  if (f->of == MOVE && !moves(w)) return false;
-  if (f->of == EMISSION && !moves(w) && !f->planning) return false;
+  if (f->of == DV_MOVE && !moves(w)) return false;
+  if (f->of == DV_EMISSION && !moves(w) && !f->planning) return false;
   if (f->planning || w->start) return f->planning;
   return f->sampled ? samples(w) : !exact(w);
 }
 
 static dvbf_status write_function(writer *w, const function *f, dvbf_error *error) {
-  const dv_code_part *from[] = {&w->parts.first, &w->parts.advance, &w->parts.move, &w->parts.emission};
   dv_derivation how = f->how;
   if (!f->planning && !f->sampled && !deviates(w)) {
     memset(how.by, 0, sizeof how.by);
@@ -104,11 +103,11 @@ static dvbf_status write_function(writer *w, const function *f, dvbf_error *erro
   if (!direct(w)) how.by[DV_SLOT_NOW] = false;
   how.rows = w->file.constants.format == DV_WEIGHTS_FLOAT;
   dv_code_part part = {0};
-  dvbf_status status = dv_code_part_derive(&part, from[f->of], &how, error);
+  dvbf_status status = dv_code_part_derive(&part, &w->parts.all[f->of], &how, error);
   if (!status) {
     dv_c_part_write(&w->body, &w->file, &part, f->name);
     dv_c_part_call(dv_words_text(&w->words, f->name), &w->file, &part, f->name);
-    if (f->of == ADVANCE && !f->sampled) w->facts->multiplications += dv_code_part_multiplications(&part);
+    if (f->of == DV_ADVANCE && !f->sampled) w->facts->multiplications += dv_code_part_multiplications(&part);
   }
   dv_code_part_clear(&part);
   return status;
@@ -149,6 +148,12 @@ static void set_sizes(writer *w) {
 static void set_deviation(dv_words *words, bool on) {
   dv_words_turn(words, "deviation", on);
   dv_words_set(words, "x_std_argument", "%s", on ? ", @_real *x_std" : "");
+}
+
+static void set_kind(dv_words *words, bool sampled) {
+  dv_words_turn(words, "sampled", sampled);
+  dv_words_set(words, "kind", "%s", sampled ? "sampled_" : "");
+  dv_words_set(words, "struct", sampled ? "sampled" : "state");
 }
 
 static void set_conditions(writer *w) {
@@ -308,9 +313,7 @@ static void put_start(dv_text *t, const writer *w) {
 }
 
 static void put_filter(dv_text *t, writer *w, bool sampled) {
-  dv_words_turn(&w->words, "sampled", sampled);
-  dv_words_set(&w->words, "kind", "%s", sampled ? "sampled_" : "");
-  dv_words_set(&w->words, "struct", sampled ? "sampled" : "state");
+  set_kind(&w->words, sampled);
   dv_words_set(&w->words, "all_z", sampled ? "@_SAMPLES * @_N_Z" : "@_N_Z");
   dv_put(t, filter_c_in, &w->words);
 }
@@ -399,49 +402,29 @@ static committee committee_of(const dvbf_model *model, const char *prefix, const
   return c;
 }
 
-/* The call of a step of member k. A member with feedthrough takes u with its frame, others that of the frame
- * before. */
-static void put_call(dv_text *t, const committee *c, int k, bool own) {
-  bool late = c->same_row && !dv_model_feeds_through(dv_model_member(c->model, k));
-  dv_text_put(t, "    ready = %s_%d_%sstep(&s->member_%d, x, %s, missing, out ? &e : 0);\n", c->prefix, k + 1,
-              own ? "sampled_" : "", k + 1, late ? "before" : "u");
-}
-
-/* The statement that adds member k's expectation to the pool, if it takes part. */
-static void put_pool(dv_text *t, const committee *c, int k, bool std) {
-  const dvbf_model *m = dv_model_member(c->model, k);
-  bool forecasts = dv_model_takes_part(m, true), predictions = dv_model_takes_part(m, false);
-  if (!c->moves || (!forecasts && !predictions)) return;
-  dv_text_put(t, "    if (out && ready > 1%s) %s_pool(out->x, %s, e.x, %s, ++pooled);\n",
-              forecasts && predictions ? ""
-              : forecasts              ? " && !ahead"
-                                       : " && ahead",
-              c->prefix, std ? "out->x_std" : "0", std ? "e.x_std" : "0");
-}
-
 static void put_states(dv_text *t, const committee *c, bool sampled) {
   for (int k = 0; k < dv_model_members(c->model); k++)
-    dv_text_put(t, "  %s_%d_%s member_%d;\n", c->prefix, k + 1,
+    dv_text_put(t, "  @_%d_%s member_%d;\n", k + 1,
                 sampled && !is_exact(dv_model_member(c->model, k)) ? "sampled" : "state", k + 1);
 }
 
-/* How member k is reset, and its step. */
-static void put_member(dv_text *resets, dv_text *steps, const committee *c, int k, bool sampled) {
-  bool own = sampled && !is_exact(dv_model_member(c->model, k)), std = sampled || c->deviation;
-  const char *kind = own ? "sampled_" : "";
-  dv_text_put(resets, "  %s_%d_%sreset(&s->member_%d", c->prefix, k + 1, kind, k + 1);
+/* How member k is reset, and its step. If another has feedthrough and it has not, it takes u of the frame
+ * before. It may take part in forecasts or predictions alone. */
+static void put_member(dv_words *words, dv_text *resets, dv_text *steps, const committee *c, int k,
+                       bool sampled) {
+  const dvbf_model *m = dv_model_member(c->model, k);
+  bool own = sampled && !is_exact(m), forecasts = dv_model_takes_part(m, true),
+       predictions = dv_model_takes_part(m, false);
+  dv_text_put(resets, "  @_%d_%sreset(&s->member_%d", k + 1, own ? "sampled_" : "", k + 1);
   if (own) dv_text_put(resets, k ? ", seed + %du" : ", seed", k);
   dv_text_put(resets, ");\n");
-  dv_text_put(steps, "  {\n    %s_%d_%sestimate e;\n", c->prefix, k + 1, kind);
-  put_call(steps, c, k, own);
-  dv_text_put(steps, "    least = ready < least ? ready : least;\n");
-  put_pool(steps, c, k, std);
-  if (!k) {
-    dv_text_put(steps, "    best = ready;\n    for (i = 0; out && ready && i < %s_N_Z; i++) {\n", c->prefix);
-    dv_text_put(steps, "      out->z[i] = e.z[i];\n%s    }\n",
-                std ? "      out->z_std[i] = e.z_std[i];\n" : "");
-  }
-  dv_text_put(steps, "  }\n");
+  dv_words_set(words, "member", "%d", k + 1);
+  dv_words_turn(words, "own", own);
+  dv_words_turn(words, "late", c->same_row && !dv_model_feeds_through(m));
+  dv_words_turn(words, "pools", c->moves && (forecasts || predictions));
+  dv_words_set(words, "when", "%s", !predictions ? " && !ahead" : !forecasts ? " && ahead" : "");
+  dv_words_turn(words, "best", !k);
+  dv_put(steps, member_c_in, words);
 }
 
 /* The root is that of a member, if possible one with a root of the right type. */
@@ -475,11 +458,9 @@ static void put_committee(dv_text *code, dv_text *header, const committee *c, dv
   dv_put(header, committee_h_in, words);
   for (int sampled = 0; sampled <= c->samples; sampled++) {
     dv_text *resets = dv_words_text(words, "resets"), *steps = dv_words_text(words, "steps");
-    for (int k = 0; k < dv_model_members(m); k++) put_member(resets, steps, c, k, sampled);
-    dv_words_set(words, "kind", "%s", sampled ? "sampled_" : "");
-    dv_words_turn(words, "sampled", sampled);
-    dv_words_set(words, "struct", sampled ? "sampled" : "state");
+    set_kind(words, sampled);
     set_deviation(words, sampled || c->deviation);
+    for (int k = 0; k < dv_model_members(m); k++) put_member(words, resets, steps, c, k, sampled);
     dv_put(code, committee_c_in, words);
   }
 }

@@ -236,9 +236,7 @@ static void describe(dv_text *t, const dv_fmu *f, const char *const *sources) {
 }
 
 typedef struct content {
-  dv_text code, header, wrapper, description;
-  unsigned char *binary;
-  size_t binary_size;
+  dv_text code, header, wrapper, description, binary;
 } content;
 
 /* ---- Sources ---- */
@@ -299,14 +297,12 @@ static dvbf_status write_sources(content *c, dv_fmu *f, const char *const *sourc
 
 /* ---- Binary ---- */
 
-static dvbf_status read_binary(content *c, const char *path, dvbf_error *error) {
+static dvbf_status read_binary(dv_text *to, const char *path, dvbf_error *error) {
+  char piece[4096];
   FILE *file = fopen(path, "rb");
-  long size = file && !fseek(file, 0, SEEK_END) ? ftell(file) : -1;
-  c->binary = size > 0 ? dv_calloc((size_t)size, 1) : NULL;
-  bool done =
-      c->binary && !fseek(file, 0, SEEK_SET) && fread(c->binary, 1, (size_t)size, file) == (size_t)size;
+  for (size_t n; file && (n = fread(piece, 1, sizeof piece, file));) dv_text_append(to, piece, n);
+  bool done = file && !ferror(file) && to->used && !to->failed;
   if (file) fclose(file);
-  c->binary_size = done ? (size_t)size : 0;
   return done ? DVBF_OK : dv_fail(error, DVBF_IO, "the compiled binary cannot be read");
 }
 
@@ -327,7 +323,7 @@ static dvbf_status compile(content *c, const dv_fmu *f, const char *const *sourc
                                "-s",       "-o",  binary,  code,      wrapper,
                                "-lm",      NULL};
   if (!status) status = dv_run_compiler(words, &scratch, error);
-  if (!status) status = read_binary(c, binary, error);
+  if (!status) status = read_binary(&c->binary, binary, error);
   dv_scratch_remove(&scratch);
   return status;
 }
@@ -336,10 +332,13 @@ static dvbf_status compile(content *c, const dv_fmu *f, const char *const *sourc
 
 /* A member that copies nothing: its bytes must stay until the zip is closed. Times are fixed, so that the
  * same model gives the same bytes. */
-static bool put_member(zip_t *zip, const char *name, const void *bytes, size_t size) {
-  zip_source_t *source = zip_source_buffer(zip, bytes, size, 0);
+static bool put_member(zip_t *zip, const char *folder, const char *name, const char *ending,
+                       const dv_text *text) {
+  char whole[160];
+  snprintf(whole, sizeof whole, "%s%s%s", folder, name, ending);
+  zip_source_t *source = zip_source_buffer(zip, text->at, text->used, 0);
   if (!source) return false;
-  zip_int64_t at = zip_file_add(zip, name, source, ZIP_FL_ENC_UTF_8);
+  zip_int64_t at = zip_file_add(zip, whole, source, ZIP_FL_ENC_UTF_8);
   if (at < 0) {
     zip_source_free(source);
     return false;
@@ -348,26 +347,18 @@ static bool put_member(zip_t *zip, const char *name, const void *bytes, size_t s
          !zip_set_file_compression(zip, (zip_uint64_t)at, ZIP_CM_DEFLATE, 9);
 }
 
-static bool put_text(zip_t *zip, const char *folder, const char *name, const char *ending,
-                     const dv_text *text) {
-  char whole[160];
-  snprintf(whole, sizeof whole, "%s%s%s", folder, name, ending);
-  return put_member(zip, whole, text->at, text->used);
-}
-
 static dvbf_status write_zip(const char *path, const content *c, const dv_fmu *f, dvbf_error *error) {
-  char temporary[4200], binary[160];
+  char temporary[4200];
   int reason = 0;
   dvbf_status status = dv_temporary_name(temporary, sizeof temporary, path, error);
   if (status) return status;
   zip_t *zip = zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &reason);
   if (!zip) return dv_fail(error, DVBF_IO, "%.200s: cannot be created", path);
-  snprintf(binary, sizeof binary, "binaries/linux64/%s.so", f->prefix);
-  bool done = put_text(zip, "", "modelDescription", ".xml", &c->description) &&
-              put_text(zip, "sources/", f->prefix, ".c", &c->code) &&
-              put_text(zip, "sources/", f->prefix, ".h", &c->header) &&
-              put_text(zip, "sources/", f->prefix, "_fmu.c", &c->wrapper) &&
-              (!c->binary || put_member(zip, binary, c->binary, c->binary_size));
+  bool done = put_member(zip, "", "modelDescription", ".xml", &c->description) &&
+              put_member(zip, "sources/", f->prefix, ".c", &c->code) &&
+              put_member(zip, "sources/", f->prefix, ".h", &c->header) &&
+              put_member(zip, "sources/", f->prefix, "_fmu.c", &c->wrapper) &&
+              (!c->binary.used || put_member(zip, "binaries/linux64/", f->prefix, ".so", &c->binary));
   if (!done || zip_close(zip)) {
     status = dv_fail(error, DVBF_IO, "%.200s: cannot be written: %.100s", path, zip_strerror(zip));
     zip_discard(zip);
@@ -405,12 +396,12 @@ DV_TARGET(fmu) {
   if (!status) status = dv_compiler_exists(&compiler, error);
   if (compiler) status = compile(&c, &f, sources, error);
   if (!status) status = write_zip(e->path, &c, &f, error);
-  e->result->binary = c.binary;
+  e->result->binary = c.binary.used;
   dv_print(e->result->summary, sizeof e->result->summary, "FMI 2.0, Co-Simulation, a sample every %g s, %s",
            e->result->sample_time,
-           c.binary ? "sources and a binary for this machine"
-                    : "only sources, as no C compiler was found (CC, or cc)");
-  DV_TEXT_FREE(&c.code, &c.header, &c.wrapper, &c.description);
-  DV_FREE(c.binary, f.variables);
+           c.binary.used ? "sources and a binary for this machine"
+                         : "only sources, as no C compiler was found (CC, or cc)");
+  DV_TEXT_FREE(&c.code, &c.header, &c.wrapper, &c.description, &c.binary);
+  dv_free(f.variables);
   return status;
 }

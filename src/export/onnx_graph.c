@@ -293,7 +293,6 @@ static dv_onnx_name fetch(lowering *l, int buffer, size_t offset, size_t size) {
 static dv_onnx_name read_row(lowering *l, dvbf_place p, size_t row, size_t n) {
   const dv_code_buffer *b = &l->code->buffers[p.buffer];
   size_t offset = p.offset + row * p.by_row, extent = p.by_col ? (n - 1) * p.by_col + 1 : 1;
-  if (b->constant && p.by_col <= 1) return dv_onnx_constant(l->g, b->constant + offset, 0, extent, b->name);
   dv_onnx_name all = b->constant ? dv_onnx_constant(l->g, b->constant + offset, 0, extent, b->name)
                                  : fetch(l, p.buffer, offset, extent);
   return p.by_col > 1 && n > 1 ? dv_onnx_slice(l->g, all, 0, n, p.by_col) : all;

@@ -10,23 +10,18 @@
 #include <math.h>
 #include <string.h>
 
-static dv_slot slot_of(dvbf_value v) {
-  if (v.buffer < 0 || !v.steps) return (dv_slot){0};
-  return (dv_slot){v.buffer, v.offset, (size_t)v.steps * v.stride};
-}
-
 /* Slots that every part has in the same way, of steps first .. first + count - 1 of a program. */
 static void set_inputs(dv_code_part *part, const dvbf_program *p, int first, int count) {
-  part->slot[DV_SLOT_X] = slot_of(dvbf_steps(p->x, first, count));
-  part->slot[DV_SLOT_MASK] = slot_of(dvbf_steps(p->mask, first, count));
+  part->slot[DV_SLOT_X] = dv_slot_of(dvbf_steps(p->x, first, count));
+  part->slot[DV_SLOT_MASK] = dv_slot_of(dvbf_steps(p->mask, first, count));
   if (p->seen.buffer >= 0 && p->seen.buffer != p->mask.buffer)
-    part->slot[DV_SLOT_SEEN] = slot_of(dvbf_steps(p->seen, first, count));
+    part->slot[DV_SLOT_SEEN] = dv_slot_of(dvbf_steps(p->seen, first, count));
 }
 
 static void set_noise(dv_code_part *part) {
   const dvbf_code *c = part->code;
   if (!c->n_noise) return;
-  part->slot[DV_SLOT_NOISE] = slot_of(c->noise[0].value);
+  part->slot[DV_SLOT_NOISE] = dv_slot_of(c->noise[0].value);
   part->noise_number = c->noise[0].number;
 }
 
@@ -37,7 +32,7 @@ static dvbf_status emit(dv_code_part *part, const char *name, const dvbf_program
   part->code = dv_code_new();
   if (!part->code) return dv_fail_memory(error, "writing a model as code");
   dvbf_status status = dv_graph_emit(p->graph, part->code, wanted, count, error);
-  part->slot[DV_SLOT_OUT] = slot_of(wanted[0]);
+  part->slot[DV_SLOT_OUT] = dv_slot_of(wanted[0]);
   if (!status && (part->code->n_noise > 1 || (part->code->n_noise && part->code->noise[0].shared)))
     status = dv_fail(error, DVBF_ARGUMENT,
                      "the model draws %d kinds of noise in a step, and one, not shared, can be exported",
@@ -91,55 +86,56 @@ static void emit_density(dv_code_part *part, const dvbf_program *p, const dvbf_m
   dvbf_expr scale = dvbf_code_read(c, dv_code_constant(c, m->x.scale, m->n_x, "x.scale"));
   dvbf_expr shift = dvbf_code_read(c, dv_code_constant(c, m->x.shift, m->n_x, "x.shift"));
   dv_emit(c, out, dv_plus(c, dv_over(c, dv_read(c, mean), scale), shift));
-  part->slot[DV_SLOT_OUT] = slot_of(out);
+  part->slot[DV_SLOT_OUT] = dv_slot_of(out);
   if (m->type->exact) return;
   /* In a table of its own it is folded where it is constant. */
   dvbf_value spread = dv_emit_room(c, 1, m->n_x), variance = dv_emit_room(c, 1, m->n_x);
   dv_emit(c, spread, dv_over(c, d->emit_variance(c, p, m, dv_read(c, mean)), dv_times(c, scale, scale)));
   dv_emit(c, variance, dv_read(c, spread));
-  part->slot[DV_SLOT_VARIANCE] = slot_of(variance);
+  part->slot[DV_SLOT_VARIANCE] = dv_slot_of(variance);
 }
 
-typedef enum part_name { FIRST, ADVANCE, MOVE, EMISSION } part_name;
-
-static dvbf_status record(dvbf_program *p, const dv_parts *parts, part_name which, bool simulate,
+static dvbf_status record(dvbf_program *p, const dv_parts *parts, dv_part_name which, bool simulate,
                           dvbf_error *error) {
   const dvbf_model *m = parts->model;
   switch (which) {
-  case FIRST:
+  case DV_FIRST:
     return simulate ? dv_program_record(p, m, dv_model_least_steps(m), 1, 0, 0, error)
                     : dv_program_record_start(p, m, 1, parts->frames, 0, error);
-  case ADVANCE: return dv_program_record_step(p, m, 1, 0, 0, error);
-  case MOVE: return dv_program_record_move(p, m, 1, DV_DERIVATIVES, error);
+  case DV_ADVANCE: return dv_program_record_step(p, m, 1, 0, 0, error);
+  case DV_MOVE: return dv_program_record_move(p, m, 1, DV_DERIVATIVES, error);
   default: return dv_program_record_emission(p, m, 1, 0, error);
   }
 }
 
-static void set_slots(dv_code_part *part, const dvbf_program *p, const dv_parts *parts, part_name which,
+static void set_slots(dv_code_part *part, const dvbf_program *p, const dv_parts *parts, dv_part_name which,
                       bool simulate) {
-  bool controls = parts->model->n_u;
   dv_slot *slot = part->slot;
-  if (which == FIRST && simulate) return;
-  if (which == FIRST) set_inputs(part, p, 0, parts->frames);
-  if (which == FIRST && controls) slot[DV_SLOT_U] = slot_of(dvbf_steps(p->u, 0, parts->frames));
-  if (which == ADVANCE) set_inputs(part, p, 1, 1);
-  if (which == ADVANCE && controls) slot[DV_SLOT_NOW] = slot_of(dvbf_steps(p->u, 1, 1));
-  if (which == MOVE) slot[DV_SLOT_NOISE] = slot_of(p->later.noise);
-  if (which == ADVANCE || which == MOVE) slot[DV_SLOT_Z] = slot_of(dvbf_steps(p->z, 0, 1));
-  if ((which == ADVANCE || which == MOVE) && controls) slot[DV_SLOT_U] = slot_of(dvbf_steps(p->u, 0, 1));
-  if (which == EMISSION) slot[DV_SLOT_Z] = slot_of(p->z);
-  if (which == EMISSION && controls) slot[DV_SLOT_NOW] = slot_of(p->u);
-  if (which == EMISSION) emit_density(part, p, parts->model);
+  if (which == DV_FIRST && simulate) return;
+  if (which == DV_FIRST) set_inputs(part, p, 0, parts->frames);
+  if (which == DV_FIRST) slot[DV_SLOT_U] = dv_slot_of(dvbf_steps(p->u, 0, parts->frames));
+  if (which == DV_ADVANCE) set_inputs(part, p, 1, 1);
+  if (which == DV_ADVANCE) slot[DV_SLOT_NOW] = dv_slot_of(dvbf_steps(p->u, 1, 1));
+  if (which == DV_MOVE) slot[DV_SLOT_NOISE] = dv_slot_of(p->later.noise);
+  if (which == DV_ADVANCE || which == DV_MOVE) {
+    slot[DV_SLOT_Z] = dv_slot_of(dvbf_steps(p->z, 0, 1));
+    slot[DV_SLOT_U] = dv_slot_of(dvbf_steps(p->u, 0, 1));
+  } else if (which == DV_EMISSION) {
+    slot[DV_SLOT_Z] = dv_slot_of(p->z);
+    slot[DV_SLOT_NOW] = dv_slot_of(p->u);
+    emit_density(part, p, parts->model);
+  }
 }
 
-static dvbf_status add_part(dv_code_part *part, const char *name, dv_parts *parts, part_name which,
-                            bool simulate, dvbf_error *error) {
+static dvbf_status add_part(dv_parts *parts, dv_part_name which, bool simulate, dvbf_error *error) {
+  static const char *const names[] = {"first", "advance", "move", "emission"};
+  dv_code_part *part = &parts->all[which];
   dvbf_program p = {0};
   dvbf_status status = record(&p, parts, which, simulate, error);
   if (status) return status;
-  const dvbf_value wanted[] = {which == EMISSION ? p.output : dvbf_steps(p.z, which != FIRST, 1), p.shape[0],
-                               p.shape[1]};
-  status = emit(part, name, &p, wanted, which == EMISSION ? 3 : 1, error);
+  const dvbf_value wanted[] = {which == DV_EMISSION ? p.output : dvbf_steps(p.z, which != DV_FIRST, 1),
+                               p.shape[0], p.shape[1]};
+  status = emit(part, names[which], &p, wanted, which == DV_EMISSION ? 3 : 1, error);
   if (!status) set_slots(part, &p, parts, which, simulate);
   if (!status) status = end(part, error);
   dv_program_clear(&p);
@@ -163,16 +159,14 @@ dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *m, bool simulate, d
   if (!status && !simulate && !steps && !m->type->exact_system)
     status = dv_fail(error, DVBF_ARGUMENT,
                      "a %s filters by a custom function, which cannot be written as code", m->type->name);
-  if (!status && steps) status = add_part(&parts->first, "first", parts, FIRST, simulate, error);
-  if (!status && !simulate && steps)
-    status = add_part(&parts->advance, "advance", parts, ADVANCE, simulate, error);
-  if (!status && m->type->move) status = add_part(&parts->move, "move", parts, MOVE, simulate, error);
-  return status ? status : add_part(&parts->emission, "emission", parts, EMISSION, simulate, error);
+  const bool has[] = {steps, steps && !simulate, m->type->move, true};
+  for (int i = 0; i < DV_PARTS && !status; i++)
+    if (has[i]) status = add_part(parts, i, simulate, error);
+  return status;
 }
 
 void dv_parts_clear(dv_parts *parts) {
-  dv_code_part *all[] = {&parts->first, &parts->advance, &parts->move, &parts->emission};
-  for (int i = 0; i < 4; i++) dv_code_part_clear(all[i]);
+  for (int i = 0; i < DV_PARTS; i++) dv_code_part_clear(&parts->all[i]);
 }
 
 /* ---- Numbers ---- */

@@ -29,6 +29,12 @@ typedef struct dv_slot {
   size_t offset, size;
 } dv_slot;
 
+/* All numbers of a value of one row. */
+static inline dv_slot dv_slot_of(dvbf_value v) {
+  if (v.buffer < 0 || !v.steps) return (dv_slot){0};
+  return (dv_slot){v.buffer, v.offset, (size_t)v.steps * v.stride};
+}
+
 typedef struct dv_code_part {
   const char *name;
   dvbf_code *code; /* NULL: the model has no such part */
@@ -37,14 +43,22 @@ typedef struct dv_code_part {
   int directions;   /* of SLOPES */
 } dv_code_part;
 
+/* Places of the parts in dv_parts. */
+typedef enum dv_part_name { DV_FIRST, DV_ADVANCE, DV_MOVE, DV_EMISSION, DV_PARTS } dv_part_name;
+
 /* x and u are scaled as the model sees them, but the emission's results are in units of the data. */
 typedef struct dv_parts {
   const dvbf_model *model;
-  int frames;            /* that `first` sees */
-  dv_code_part first;    /* z_1 from x, u, mask and seen of the first frames */
-  dv_code_part advance;  /* the next z from z, u and x */
-  dv_code_part move;     /* the next z from z and u; its noise is w */
-  dv_code_part emission; /* mean and variance of x from z, with feedthrough from NOW */
+  int frames; /* that `first` sees */
+  union {
+    struct {
+      dv_code_part first;    /* z_1 from x, u, mask and seen of the first frames */
+      dv_code_part advance;  /* the next z from z, u and x */
+      dv_code_part move;     /* the next z from z and u; its noise is w */
+      dv_code_part emission; /* mean and variance of x from z, with feedthrough from NOW */
+    };
+    dv_code_part all[DV_PARTS];
+  };
 } dv_parts;
 
 /* Parts of a model that can filter; with `simulate`, of one with a transition, whose `first` sees no frames.

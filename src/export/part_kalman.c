@@ -75,11 +75,14 @@ static bool make_constants(builder *k, const dv_noise_factors *f) {
   return true;
 }
 
-static dvbf_value number_at(const builder *k, int i) {
-  dvbf_value v = k->one;
-  v.offset += (size_t)i;
-  v.cols = 1;
+static dvbf_value part_of(dvbf_value v, size_t offset, int n) {
+  v.offset += offset;
+  v.cols = n;
   return v;
+}
+
+static dvbf_value number_at(const builder *k, int i) {
+  return part_of(k->one, (size_t)i, 1);
 }
 
 /* D u + shift of column i into one[0]; its mean h a is added by the caller. */
@@ -117,23 +120,20 @@ static void begin_observation(builder *k, dvbf_value mean, dvbf_value cov) {
                  dvbf_code_read(c, (dvbf_place){cov.buffer, cov.offset, (size_t)k->n_z, 1}));
 }
 
-/* Updates by x [n_x] where seen [n_x] is not 0; with `expect`, mean and variance of x are put there first. */
-static void observe(builder *k, dvbf_value x, dvbf_value seen, const dvbf_value *expect) {
+/* Updates by x [n_x] where seen [n_x] is not 0; mean and variance of x go to `expect` first. */
+static void observe(builder *k, dvbf_value x, dvbf_value seen, dvbf_value expect) {
   dvbf_code *c = k->code;
   size_t n = (size_t)k->n;
-  for (int i = 0; i < k->n_x && expect; i++) { /* before any value is taken in */
-    dvbf_value mean = *expect, variance = *expect;
-    mean.offset += (size_t)i, variance.offset += (size_t)(k->n_x + i);
-    mean.cols = variance.cols = 1;
+  for (int i = 0; i < k->n_x; i++) { /* before any value is taken in */
+    dvbf_value mean = part_of(expect, (size_t)i, 1), variance = part_of(expect, (size_t)(k->n_x + i), 1);
     put_offset(k, i);
     put_row(k, i);
     dv_emit(c, mean, dv_plus(c, dv_read(c, number_at(k, 0)), dv_read(c, number_at(k, 2))));
     dv_emit(c, variance, dv_read(c, number_at(k, 1)));
   }
   for (int i = 0; i < k->n_x; i++) {
-    dvbf_value at = x, there = seen, g = number_at(k, 3), e = number_at(k, 0);
-    at.offset += (size_t)i, there.offset += (size_t)i;
-    at.cols = there.cols = 1;
+    dvbf_value at = part_of(x, (size_t)i, 1), there = part_of(seen, (size_t)i, 1);
+    dvbf_value g = number_at(k, 3), e = number_at(k, 0);
     put_offset(k, i);
     put_row(k, i);
     dvbf_expr by = dv_over(c, dv_number(c, 1), dv_read(c, number_at(k, 1)));
@@ -197,12 +197,6 @@ static void limit(builder *k, dvbf_value mean, dvbf_value cov, dvbf_value any) {
   dv_emit(c, mean, dvbf_code_choose(c, dv_read_one(c, any), dv_read(c, mean), out));
 }
 
-static dvbf_value part_of(dvbf_value v, size_t offset, int n) {
-  v.offset += offset;
-  v.cols = n;
-  return v;
-}
-
 static void build(builder *k, dvbf_value state, dvbf_value x, dvbf_value seen, dvbf_value out) {
   dvbf_code *c = k->code;
   size_t z = (size_t)k->n_z, square = z * z;
@@ -218,7 +212,7 @@ static void build(builder *k, dvbf_value state, dvbf_value x, dvbf_value seen, d
   size_t behind = z + square + 2;
   dvbf_value expect = part_of(out, behind + 2 * z, 2 * k->n_x);
   begin_observation(k, mean, cov);
-  observe(k, x, seen, &expect);
+  observe(k, x, seen, expect);
   dv_emit(c, part_of(out, behind, k->n_z), dv_read(c, part_of(k->a, 0, k->n_z)));
   dvbf_place diagonal = {k->p.buffer, 0, 0, (size_t)k->n + 1};
   dvbf_code_each(c, dvbf_place_of(part_of(out, behind + z, k->n_z)), 1, k->n_z, dvbf_code_read(c, diagonal));
@@ -226,10 +220,6 @@ static void build(builder *k, dvbf_value state, dvbf_value x, dvbf_value seen, d
   if (k->feedthrough) add_control(k, next);
   dvbf_code_sum(c, dvbf_place_of(part_of(out, z + square, 1)), 1, k->n_x, dv_read(c, seen));
   dv_emit(c, part_of(out, z + square + 1, 1), dv_number(c, 1));
-}
-
-static dv_slot slot_of(dvbf_value v) {
-  return (dv_slot){v.buffer, v.offset, (size_t)v.cols};
 }
 
 dvbf_status dv_kalman_part(dv_code_part *out, const dv_system *s, bool feedthrough, const dvbf_real *range,
@@ -256,11 +246,11 @@ dvbf_status dv_kalman_part(dv_code_part *out, const dv_system *s, bool feedthrou
                seen = dv_emit_room(k.code, 1, n_x),
                to = dv_emit_room(k.code, 1, state_size + 2 * n_z + 2 * n_x);
     build(&k, state, x, seen, to);
-    out->slot[DV_SLOT_Z] = slot_of(state);
-    out->slot[DV_SLOT_X] = slot_of(x);
-    out->slot[DV_SLOT_SEEN] = slot_of(seen);
-    if (s->n_u) out->slot[DV_SLOT_U] = slot_of(k.u);
-    out->slot[DV_SLOT_OUT] = slot_of(to);
+    out->slot[DV_SLOT_Z] = dv_slot_of(state);
+    out->slot[DV_SLOT_X] = dv_slot_of(x);
+    out->slot[DV_SLOT_SEEN] = dv_slot_of(seen);
+    if (s->n_u) out->slot[DV_SLOT_U] = dv_slot_of(k.u);
+    out->slot[DV_SLOT_OUT] = dv_slot_of(to);
   }
   dv_free(room);
   return done ? dv_code_status(out->code, error) : dv_fail_memory(error, "exporting a model");

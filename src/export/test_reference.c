@@ -20,7 +20,7 @@ typedef struct online {
 
 /* The filter without samples, in double: z, its covariance, and the first frames. */
 typedef struct spread {
-  dv_code_part first, advance, move, emission;
+  dv_parts parts;                  /* with derivatives */
   double *z, *cov;                 /* [n_z], [n_z][n_z] */
   double *x, *u, *mask, *seen;     /* of the first frames */
   double *next, *slopes, *scratch; /* slopes have room for those of z and of x */
@@ -84,14 +84,12 @@ static dvbf_status new_spread(dv_reference *r, dvbf_error *error) {
   size_t n_z = (size_t)r->m->n_z, n_x = (size_t)r->m->n_x, n_u = (size_t)r->m->n_u, k = (size_t)p->frames;
   size_t noise =
       n_z + (size_t)r->m->n_w + p->first.slot[DV_SLOT_NOISE].size + p->advance.slot[DV_SLOT_NOISE].size;
-  dv_derivation of_z = {.quiet = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOISE] = true}};
-  dvbf_status status = dv_code_part_derive(&s->first, &p->first, &of_z, error);
-  if (!status) status = dv_code_part_derive(&s->advance, &p->advance, &of_z, error);
-  if (!status) status = dv_code_part_derive(&s->move, &p->move, &of_z, error);
-  if (!status)
-    status =
-        dv_code_part_derive(&s->emission, &p->emission, &(dv_derivation){.by = {[DV_SLOT_Z] = true}}, error);
-  if (status) return status;
+  for (int i = 0; i < DV_PARTS; i++) {
+    bool of_z = i != DV_EMISSION;
+    dv_derivation how = {.quiet = of_z, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOISE] = of_z}};
+    dvbf_status status = dv_code_part_derive(&s->parts.all[i], &p->all[i], &how, error);
+    if (status) return status;
+  }
   const dv_reals reals[] = {{&s->z, n_z},
                             {&s->cov, n_z * n_z},
                             {&s->x, k * n_x},
@@ -170,8 +168,7 @@ void dv_reference_free(dv_reference *r) {
   spread *s = &r->spread;
   DV_FREE(r->before, r->quiet.memory, r->quiet.z, r->sampled.memory, r->sampled.z, r->nudged.memory,
           r->nudged.z, r->key, s->reals);
-  dv_code_part *parts[] = {&s->first, &s->advance, &s->move, &s->emission};
-  for (int i = 0; i < 4; i++) dv_code_part_clear(parts[i]);
+  dv_parts_clear(&s->parts);
   dv_parts_clear(&r->parts);
   dvbf_jacobian_free(r->linear);
   dv_worker_clear(&r->worker);
@@ -214,7 +211,7 @@ static void move_cov(const dv_reference *r, double *cov, const double *slopes, b
 static dvbf_status carry(dv_reference *r, const dv_code_part *part, const double *const in[DV_INPUTS],
                          dvbf_error *error) {
   spread *s = &r->spread;
-  bool f = part != &s->first;
+  bool f = part != &s->parts.first;
   dvbf_status status = dv_code_part_run(part, in, s->next, NULL, s->slopes, error);
   if (status) return status;
   move_cov(r, s->cov, s->slopes, f, (int)part->slot[DV_SLOT_NOISE].size);
@@ -253,7 +250,7 @@ static dvbf_status carry_to(dv_reference *r, int to, bool waits, const double *b
                                  [DV_SLOT_X] = s->x + to * n_x,
                                  [DV_SLOT_MASK] = waits ? &none : s->mask + to,
                                  [DV_SLOT_SEEN] = s->seen + to * n_x};
-  return carry(r, &s->advance, in, error);
+  return carry(r, &s->parts.advance, in, error);
 }
 
 static dvbf_status begin_spread(dv_reference *r, dvbf_error *error) {
@@ -261,7 +258,7 @@ static dvbf_status begin_spread(dv_reference *r, dvbf_error *error) {
   int n_u = r->m->n_u;
   const double *in[DV_INPUTS] = {
       [DV_SLOT_U] = s->u, [DV_SLOT_X] = s->x, [DV_SLOT_MASK] = s->mask, [DV_SLOT_SEEN] = s->seen};
-  dvbf_status status = carry(r, &s->first, in, error);
+  dvbf_status status = carry(r, &s->parts.first, in, error);
   for (int t = 1; t < r->parts.frames && !status; t++)
     status = carry_to(r, t, t < dv_model_recognises_from(r->m), s->u + (t - 1) * n_u, s->u + t * n_u, error);
   return status;
@@ -277,9 +274,9 @@ static dvbf_status expect(dv_reference *r, const double *u, const double *now, d
   spread *s = &r->spread;
   int n_z = r->m->n_z, n_x = r->m->n_x;
   const double *in[DV_INPUTS] = {[DV_SLOT_Z] = s->z, [DV_SLOT_U] = u};
-  dvbf_status status = carry(r, &s->move, in, error);
+  dvbf_status status = carry(r, &s->parts.move, in, error);
   const double *here[DV_INPUTS] = {[DV_SLOT_Z] = s->z, [DV_SLOT_NOW] = now};
-  if (!status) status = dv_code_part_run(&s->emission, here, NULL, x_std, s->slopes, error);
+  if (!status) status = dv_code_part_run(&s->parts.emission, here, NULL, x_std, s->slopes, error);
   for (int i = 0; i < n_x && !status; i++) {
     double sum = x_std[i];
     for (int j = 0; j < n_z; j++)

@@ -155,7 +155,13 @@ static void put(double *to, const double *from, int n) {
   memcpy(to, from, (size_t)n * sizeof *to);
 }
 
-/* A member without feedthrough takes the control of the frame before if another has feedthrough. */
+/* Those that member k takes from step t on. If another has feedthrough and it has not, they are those of the
+ * frame before, and nobody looks at one before the first. */
+static const float *controls(const dv_vectors *v, const committee *c, int k, int t) {
+  bool late = t && c->same_row && !dv_model_feeds_through(dv_model_member(c->model, k));
+  return v->u + (t - late) * v->n_u;
+}
+
 static dvbf_status answer_step(dv_vectors *v, committee *c, int t, dvbf_error *error) {
   int n_x = v->n_x, n_z = v->n_z;
   dvbf_status status = DVBF_OK;
@@ -163,10 +169,8 @@ static dvbf_status answer_step(dv_vectors *v, committee *c, int t, dvbf_error *e
   v->ready[t] = 2;
   double rounding = 0;
   for (int k = 0; k < c->count && !status; k++) {
-    bool late = c->same_row && !dv_model_feeds_through(dv_model_member(c->model, k));
-    const float *u = v->u + t * v->n_u;
-    if (late && t) u -= v->n_u; /* nobody looks at one before the first */
-    status = dv_reference_step(c->members[k], c->x, u, &c->answer[0][k], &c->answer[1][k], error);
+    status = dv_reference_step(c->members[k], c->x, controls(v, c, k, t), &c->answer[0][k], &c->answer[1][k],
+                               error);
     if (c->answer[0][k].ready < v->ready[t]) v->ready[t] = c->answer[0][k].ready;
     rounding = fmax(rounding, fmax(c->answer[0][k].rounding, c->answer[1][k].rounding));
   }
@@ -182,13 +186,10 @@ static dvbf_status answer_step(dv_vectors *v, committee *c, int t, dvbf_error *e
 }
 
 static dvbf_status answer_ahead(dv_vectors *v, committee *c, dvbf_error *error) {
-  const float *u = v->u + v->steps * v->n_u;
   dvbf_status status = DVBF_OK;
-  for (int k = 0; k < c->count && !status; k++) {
-    bool late = c->same_row && !dv_model_feeds_through(dv_model_member(c->model, k));
-    status = dv_reference_predict(c->members[k], late ? u - v->n_u : u, AHEAD, &c->answer[0][k],
+  for (int k = 0; k < c->count && !status; k++)
+    status = dv_reference_predict(c->members[k], controls(v, c, k, v->steps), AHEAD, &c->answer[0][k],
                                   &c->answer[1][k], error);
-  }
   for (int i = 0; i < 2 * AHEAD * v->n_x && !status; i++) {
     int w = i % 2, at = i / 2, to = v->steps * v->n_x + at;
     pool(c, w, at < v->n_x, at, v->mean[w] + to, v->std[w] + to);
@@ -264,7 +265,7 @@ static void end(committee *c) {
 /* C cannot write numbers that are not finite, and comparing with them shows nothing. What is not written is
  * 0. */
 static dvbf_status check_finite(const dv_vectors *v, dvbf_error *error) {
-  int frames = v->steps + v->ahead,
+  int frames = v->steps + AHEAD,
       derivatives = v->n_z * (1 + v->n_z + v->n_u) + v->n_x * (1 + v->n_z + v->n_u);
   int reals = 4 * v->steps * v->n_z + 4 * frames * v->n_x + derivatives;
   bool finite = isfinite(v->tolerance);
@@ -283,8 +284,7 @@ dvbf_status dv_vectors_init(dv_vectors *v, const dvbf_model *m, const dv_export_
     all_exact &= dv_model_member(m, k)->type->exact_system != NULL;
     all_move &= dv_model_member(m, k)->type->move != NULL;
   }
-  *v = (dv_vectors){.ahead = AHEAD,
-                    .tolerance = 1e-5,
+  *v = (dv_vectors){.tolerance = 1e-5,
                     .n_x = m->n_x,
                     .n_u = m->n_u,
                     .n_z = m->n_z,
@@ -315,7 +315,7 @@ static void put_reals(dv_text *t, const char *name, const double *values, int n)
 static void put_answers(dv_text *t, const dv_vectors *v, int which) {
   static const char *const names[2][4] = {{"z", "z_std", "expected", "expected_std"},
                                           {"sampled_z", "sampled_z_std", "sampled_expected", "sampled_std"}};
-  int all = v->moves ? v->steps + v->ahead : 0;
+  int all = v->moves ? v->steps + AHEAD : 0;
   put_reals(t, names[which][0], v->z[which], v->steps * v->n_z);
   if (which || v->deviation) put_reals(t, names[which][1], v->z_std[which], v->steps * v->n_z);
   if (all) put_reals(t, names[which][2], v->mean[which], all * v->n_x);
@@ -323,7 +323,7 @@ static void put_answers(dv_text *t, const dv_vectors *v, int which) {
 }
 
 static void put_arrays(dv_text *t, const dv_vectors *v, bool direct, bool derivatives) {
-  size_t steps = (size_t)v->steps, all = (size_t)(v->steps + v->ahead), n_x = (size_t)v->n_x;
+  size_t steps = (size_t)v->steps, all = (size_t)(v->steps + AHEAD), n_x = (size_t)v->n_x;
   dv_text_array(t, "double", "x", (dv_array){.floats = v->x}, steps * n_x, 9);
   dv_text_array(t, "unsigned char", "missing", (dv_array){.bytes = v->missing}, steps * n_x, 0);
   dv_text_array(t, "unsigned char", "restart", (dv_array){.bytes = v->restart}, steps, 0);
@@ -348,7 +348,7 @@ void dv_vectors_write(dv_text *t, const dv_vectors *v, const char *prefix, const
   dv_words_set(&words, "seed", "%" PRIu64, v->seed);
   dv_words_set(&words, "tolerance", "%.1e", v->tolerance);
   dv_words_set(&words, "steps", "%d", v->steps);
-  dv_words_set(&words, "ahead", "%d", v->ahead);
+  dv_words_set(&words, "ahead", "%d", AHEAD);
   dv_words_turn(&words, "controls", v->n_u);
   dv_words_turn(&words, "moves", v->moves);
   dv_words_turn(&words, "derivatives", v->moves && derivatives);

@@ -17,18 +17,18 @@ double *dv_calloc_reals(const dv_reals *arrays, size_t n);
 
 /* Of a committee x is pooled over the members and z is that of the best. */
 typedef struct dv_vectors {
-  int steps, ahead; /* steps, and further steps that are predicted */
+  int steps;
   int n_x, n_u, n_z, samples;
   uint64_t seed;
   bool moves, deviation;
-  float *x, *u;           /* [steps][n_x], [steps + ahead][n_u] */
+  float *x, *u;           /* [steps][n_x], [steps and those predicted][n_u] */
   unsigned char *missing; /* [steps][n_x] */
   unsigned char *restart; /* [steps] whether filters are reset before, as rounding was carried too far */
   int *ready;             /* [steps] */
   double *reals;          /* the block of the following */
   /* Without samples, and with: [0] and [1]. */
   double *z[2], *z_std[2];  /* [steps][n_z] */
-  double *mean[2], *std[2]; /* [steps + ahead][n_x]; the last are predictions */
+  double *mean[2], *std[2]; /* [steps and those predicted][n_x] */
   double tolerance;         /* of the test: 1e-5, or what rounding in float makes of it */
   /* Derivatives of the best member at z and u of the last step. */
   double *next, *a, *b, *at, *h, *d;
