@@ -50,7 +50,7 @@ typedef struct writer {
   dv_words words;
   dv_text body;
   dv_system system;
-  dv_c_facts *facts;
+  dv_c_source *out;
   double *start; /* [n_z] first state of a plant, which simulates and does not filter; else NULL */
 } writer;
 
@@ -107,7 +107,7 @@ static dvbf_status write_function(writer *w, const function *f, dvbf_error *erro
   if (!status) {
     dv_c_part_write(&w->body, &w->file, &part, f->name);
     dv_c_part_call(dv_words_text(&w->words, f->name), &w->file, &part, f->name);
-    if (f->of == DV_ADVANCE && !f->sampled) w->facts->multiplications += dv_code_part_multiplications(&part);
+    if (f->of == DV_ADVANCE && !f->sampled) w->out->multiplications += dv_code_part_multiplications(&part);
   }
   dv_code_part_clear(&part);
   return status;
@@ -318,7 +318,8 @@ static void put_filter(dv_text *t, writer *w, bool sampled) {
   dv_put(t, filter_c_in, &w->words);
 }
 
-static void write_code(dv_text *t, writer *w) {
+static void write_code(writer *w) {
+  dv_text *t = &w->out->code;
   dv_constants_write(t, &w->file.constants, w->file.prefix);
   if (w->start)
     put_start(t, w);
@@ -344,7 +345,7 @@ static void write_code(dv_text *t, writer *w) {
 }
 
 static void add_facts(writer *w) {
-  dv_c_facts *f = w->facts;
+  dv_c_source *f = w->out;
   int frames = exact(w) ? 1 : w->parts.frames;
   f->constants += dv_constants_bytes(&w->file.constants);
   if (exact(w)) f->constants += sizeof(double) * dv_system_size(w->model->n_z, w->model->n_u, w->model->n_x);
@@ -354,18 +355,19 @@ static void add_facts(writer *w) {
   f->direct |= direct(w);
 }
 
-/* Writes one model, without the beginning of the file; adds to the facts. */
-static dvbf_status write_model(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *m,
-                               const char *prefix, const dv_export_settings *s, double *start,
-                               dvbf_error *error) {
+/* Adds one model to the code, without the beginning of the file, and to the facts; its header goes to
+ * `header`. */
+static dvbf_status write_model(dv_c_source *out, dv_text *header, const dvbf_model *m, const char *prefix,
+                               const dv_export_settings *s, double *start, dvbf_error *error) {
   writer *w = dv_calloc(1, sizeof *w);
   if (!w) return dv_fail_memory(error, "exporting a model");
-  *w = (writer){.model = m, .settings = s, .facts = facts, .start = start};
+  *w = (writer){.model = m, .settings = s, .out = out, .start = start};
   w->file.prefix = w->words.prefix = prefix;
   dvbf_status status = prepare(w, error);
   if (!status) {
-    write_code(code, w);
+    write_code(w);
     dv_put(header, header_h_in, &w->words);
+    dv_put(header, header_end_h_in, &w->words);
     add_facts(w);
   }
   dv_parts_clear(&w->parts);
@@ -439,14 +441,14 @@ static void set_root(dv_words *words, const committee *c) {
                  learned + 1);
 }
 
-static void put_committee(dv_text *code, dv_text *header, const committee *c, dv_words *words, int frames) {
+static void put_committee(dv_c_source *out, const committee *c, dv_words *words) {
   const dvbf_model *m = c->model;
   set_root(words, c);
   dv_words_set(words, "n_x", "%d", m->n_x);
   dv_words_set(words, "n_u", "%d", m->n_u);
   dv_words_set(words, "n_z", "%d", m->n_z);
   dv_words_set(words, "members", "%d", dv_model_members(m));
-  dv_words_set(words, "frames", "%d", frames);
+  dv_words_set(words, "frames", "%d", out->frames);
   if (c->samples) dv_words_set(words, "samples", "%" PRId64, c->settings->samples);
   dv_words_turn(words, "controls", m->n_u);
   dv_words_turn(words, "moves", c->moves);
@@ -455,49 +457,48 @@ static void put_committee(dv_text *code, dv_text *header, const committee *c, dv
   dv_words_set(words, "real", "%s", c->settings->real == DV_REAL_DOUBLE ? "double" : "float");
   put_states(dv_words_text(words, "states"), c, false);
   put_states(dv_words_text(words, "sampled_states"), c, true);
-  dv_put(header, committee_h_in, words);
+  dv_put(&out->header, committee_h_in, words);
+  dv_put(&out->header, header_end_h_in, words);
   for (int sampled = 0; sampled <= c->samples; sampled++) {
     dv_text *resets = dv_words_text(words, "resets"), *steps = dv_words_text(words, "steps");
     set_kind(words, sampled);
     set_deviation(words, sampled || c->deviation);
     for (int k = 0; k < dv_model_members(m); k++) put_member(words, resets, steps, c, k, sampled);
-    dv_put(code, committee_c_in, words);
+    dv_put(&out->code, committee_c_in, words);
   }
 }
 
-static dvbf_status write_committee(dv_text *code, dv_text *header, dv_c_facts *facts, const committee *c,
-                                   dvbf_error *error) {
+static dvbf_status write_committee(dv_c_source *out, const committee *c, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   dv_words words = {.prefix = c->prefix};
   dv_text *members = dv_words_text(&words, "members_headers");
   for (int k = 0; k < dv_model_members(c->model) && !status; k++) {
     char name[96];
     snprintf(name, sizeof name, "%s_%d", c->prefix, k + 1);
-    dv_text_put(code, "\n/* ==== Member %d ==== */\n", k + 1);
-    status = write_model(code, members, facts, dv_model_member(c->model, k), name, c->settings, NULL, error);
+    dv_text_put(&out->code, "\n/* ==== Member %d ==== */\n", k + 1);
+    status = write_model(out, members, dv_model_member(c->model, k), name, c->settings, NULL, error);
   }
-  if (!status) put_committee(code, header, c, &words, facts->frames);
+  if (!status) put_committee(out, c, &words);
   dv_words_clear(&words);
   return status;
 }
 
-dvbf_status dv_c_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *m,
-                       const char *prefix, const char *name, const dv_export_settings *s, double *start,
-                       dvbf_error *error) {
+dvbf_status dv_c_write(dv_c_source *out, const dvbf_model *m, const char *prefix, const char *name,
+                       const dv_export_settings *s, double *start, dvbf_error *error) {
   const committee c = committee_of(m, prefix, s);
-  *facts = (dv_c_facts){0};
-  dv_text_put(code, "#include \"%s.h\"\n%s%s", name, s->libm ? "\n#include <math.h>\n" : "",
+  dv_text_put(&out->code, "#include \"%s.h\"\n%s%s", name, s->libm ? "\n#include <math.h>\n" : "",
               start ? "#include <stdint.h>\n" : "");
   dvbf_status status = dv_model_members(m) > 1 && !start
-                           ? write_committee(code, header, facts, &c, error)
-                           : write_model(code, header, facts, m, prefix, s, start, error);
-  if (!status && (code->failed || header->failed)) status = dv_fail_memory(error, "exporting a model");
+                           ? write_committee(out, &c, error)
+                           : write_model(out, &out->header, m, prefix, s, start, error);
+  if (!status && (out->code.failed || out->header.failed))
+    status = dv_fail_memory(error, "exporting a model");
   return status;
 }
 
 /* ---- Target ---- */
 
-static void put_facts(dv_text *t, const dv_c_facts *f, const dv_export_settings *s) {
+static void put_facts(dv_text *t, const dv_c_source *f, const dv_export_settings *s) {
   static const char *const weights[] = {"float", "bfloat16", "int8"};
   dv_text_put(
       t, " * Constants %zu bytes (weights in %s), state %zu bytes, intermediate results at most %zu bytes",
@@ -529,33 +530,32 @@ static void summarise(dvbf_export_result *r) {
 
 dvbf_status dv_c_files_write(const dv_export *e, dvbf_error *error) {
   dvbf_export_result *r = e->result;
-  dv_text code = {0}, body = {0}, header = {0}, test = {0};
-  dv_c_facts f = {0};
+  dv_text code = {0}, test = {0};
+  dv_c_source f = {0};
   dv_vectors vectors = {0};
   dv_path header_path, test_path;
   dvbf_status status = dv_refuse_existing(e->path, e->options->force, error);
   if (!status) status = dv_export_path(header_path, e, ".h", error);
   if (!status) status = dv_export_path(test_path, e, "_test.c", error);
   if (!status) status = measure(e, error);
-  if (!status)
-    status = dv_c_write(&body, &header, &f, e->model, r->prefix, e->name, e->settings, NULL, error);
+  if (!status) status = dv_c_write(&f, e->model, r->prefix, e->name, e->settings, NULL, error);
   if (!status) status = dv_vectors_init(&vectors, e->model, e->settings, e->options->sequences, error);
   dv_text_put(&code, "/* %s: a learned filter.\n *\n", r->prefix);
   if (!status) status = dv_file_header(&code, e, " *", error);
   if (!status) {
     put_facts(&code, &f, e->settings);
-    dv_text_join(&code, &body);
+    dv_text_join(&code, &f.code);
     dv_vectors_write(&test, &vectors, r->prefix, e->name, f.direct, dv_model_members(e->model) == 1);
     status = dv_text_write(&code, e->path, error);
   }
-  if (!status) status = dv_text_write(&header, header_path, error);
+  if (!status) status = dv_text_write(&f.header, header_path, error);
   if (!status) status = dv_text_write(&test, test_path, error);
   r->constant_bytes = f.constants, r->state_bytes = f.state, r->stack_bytes = f.stack;
   r->multiplications = f.multiplications;
   r->vectors = (size_t)vectors.steps, r->tolerance = vectors.tolerance;
   summarise(r);
   dv_vectors_clear(&vectors);
-  DV_TEXT_FREE(&code, &body, &header, &test);
+  DV_TEXT_FREE(&code, &test, &f.code, &f.header);
   return status;
 }
 

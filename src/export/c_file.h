@@ -69,21 +69,21 @@ void dv_c_part_call(dv_text *text, const dv_c_file *file, const dv_code_part *pa
 
 /* A model as one C file and its header. */
 
-/* Facts about the written file. */
-typedef struct dv_c_facts {
+/* The text of a file and of its header, and facts about it. */
+typedef struct dv_c_source {
+  dv_text code, header;
   double multiplications; /* of a step without forecast and without samples */
   size_t constants;       /* bytes */
   size_t state;           /* bytes, but for padding */
   size_t stack;           /* bytes of the largest table of results in between */
   int frames;             /* until there is an estimate */
   bool direct;            /* x depends on the control of its own step */
-} dv_c_facts;
+} dv_c_source;
 
-/* The text of the whole file and of its header, NAME.h. With `start`, of a model to be simulated: its
- * transition and observations; start [n_z] becomes its first state. */
-dvbf_status dv_c_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *model,
-                       const char *prefix, const char *name, const dv_export_settings *settings,
-                       double *start, dvbf_error *error);
+/* Writes the whole file, whose header is NAME.h. With `start`, of a model to be simulated: its transition and
+ * observations; start [n_z] becomes its first state. */
+dvbf_status dv_c_write(dv_c_source *out, const dvbf_model *model, const char *prefix, const char *name,
+                       const dv_export_settings *settings, double *start, dvbf_error *error);
 
 /* Writes NAME.c, NAME.h and NAME_test.c of the filter, or these and the controller. */
 dvbf_status dv_c_files_write(const dv_export *e, dvbf_error *error);
@@ -94,6 +94,7 @@ dvbf_status dv_controller_files_write(const dv_export *e, dvbf_error *error);
   extern const unsigned char dv_##name[];                                                                    \
   extern const size_t dv_##name##_size;
 DV_TEMPLATE(header_h_in)
+DV_TEMPLATE(header_end_h_in)
 DV_TEMPLATE(filter_c_in)
 DV_TEMPLATE(samples_c_in)
 DV_TEMPLATE(derivatives_c_in)

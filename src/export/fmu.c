@@ -236,7 +236,8 @@ static void describe(dv_text *t, const dv_fmu *f, const char *const *sources) {
 }
 
 typedef struct content {
-  dv_text code, header, wrapper, description, binary;
+  dv_c_source model;
+  dv_text wrapper, description, binary;
 } content;
 
 /* ---- Sources ---- */
@@ -268,7 +269,7 @@ static void put_wrapper(dv_text *t, const dv_fmu *f) {
 
 /* The same model and settings have the same identity. */
 static void set_guid(dv_fmu *f, const content *c) {
-  uint64_t hash = dv_hash(dv_hash_start, c->code.at, c->code.used) ^ f->plant;
+  uint64_t hash = dv_hash(dv_hash_start, c->model.code.at, c->model.code.used) ^ f->plant;
   uint64_t model = dv_model_fingerprint(f->model);
   snprintf(f->guid, sizeof f->guid, "{%08x-%04x-%04x-%04x-%012" PRIx64 "}", (unsigned)(hash >> 32),
            (unsigned)(hash >> 16 & 0xffff), (unsigned)(hash & 0xffff), (unsigned)(model >> 48),
@@ -276,20 +277,18 @@ static void set_guid(dv_fmu *f, const content *c) {
 }
 
 static dvbf_status write_sources(content *c, dv_fmu *f, const char *const *sources, dvbf_error *error) {
-  dv_c_facts facts = {0};
   double *start = dv_calloc((size_t)f->model->n_z, sizeof *start);
   dvbf_status status = start ? DVBF_OK : dv_fail_memory(error, "exporting a model");
   if (!status)
-    status = dv_c_write(&c->code, &c->header, &facts, f->model, f->prefix, f->prefix, &f->settings,
-                        f->plant ? start : NULL, error);
-  f->direct = facts.direct;
+    status =
+        dv_c_write(&c->model, f->model, f->prefix, f->prefix, &f->settings, f->plant ? start : NULL, error);
+  f->direct = c->model.direct;
   if (!status) status = name_variables(f, start, error);
   if (!status) {
     set_guid(f, c);
     put_wrapper(&c->wrapper, f);
     describe(&c->description, f, sources);
-    if (c->code.failed || c->header.failed || c->wrapper.failed || c->description.failed)
-      status = dv_fail_memory(error, "exporting a model");
+    if (c->wrapper.failed || c->description.failed) status = dv_fail_memory(error, "exporting a model");
   }
   dv_free(start);
   return status;
@@ -316,9 +315,9 @@ static dvbf_status compile(content *c, const dv_fmu *f, const char *const *sourc
   snprintf(wrapper, sizeof wrapper, "%s/%s", scratch.path, sources[1]);
   snprintf(header, sizeof header, "%s/%s.h", scratch.path, f->prefix);
   snprintf(binary, sizeof binary, "%s/fmu.so", scratch.path);
-  status = dv_text_write(&c->code, code, error);
+  status = dv_text_write(&c->model.code, code, error);
   if (!status) status = dv_text_write(&c->wrapper, wrapper, error);
-  if (!status) status = dv_text_write(&c->header, header, error);
+  if (!status) status = dv_text_write(&c->model.header, header, error);
   const char *const words[] = {"-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden",
                                "-s",       "-o",  binary,  code,      wrapper,
                                "-lm",      NULL};
@@ -355,8 +354,8 @@ static dvbf_status write_zip(const char *path, const content *c, const dv_fmu *f
   zip_t *zip = zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &reason);
   if (!zip) return dv_fail(error, DVBF_IO, "%.200s: cannot be created", path);
   bool done = put_member(zip, "", "modelDescription", ".xml", &c->description) &&
-              put_member(zip, "sources/", f->prefix, ".c", &c->code) &&
-              put_member(zip, "sources/", f->prefix, ".h", &c->header) &&
+              put_member(zip, "sources/", f->prefix, ".c", &c->model.code) &&
+              put_member(zip, "sources/", f->prefix, ".h", &c->model.header) &&
               put_member(zip, "sources/", f->prefix, "_fmu.c", &c->wrapper) &&
               (!c->binary.used || put_member(zip, "binaries/linux64/", f->prefix, ".so", &c->binary));
   if (!done || zip_close(zip)) {
@@ -401,7 +400,7 @@ DV_TARGET(fmu) {
            e->result->sample_time,
            c.binary.used ? "sources and a binary for this machine"
                          : "only sources, as no C compiler was found (CC, or cc)");
-  DV_TEXT_FREE(&c.code, &c.header, &c.wrapper, &c.description, &c.binary);
+  DV_TEXT_FREE(&c.model.code, &c.model.header, &c.wrapper, &c.description, &c.binary);
   dv_free(f.variables);
   return status;
 }

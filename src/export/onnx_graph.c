@@ -66,21 +66,18 @@ static dv_onnx_name new_name(dv_onnx *g, const char *kind) {
 
 /* ---- Nodes ---- */
 
-static void add_attribute(dv_text *node, const char *name, int64_t value) {
-  dv_text a = {0};
-  pb_text(&a, 1, name);
-  pb_int(&a, 3, value);
-  pb_int(&a, 20, 2); /* INT */
-  pb_message(node, 5, &a);
-}
-
 static void add_node(dv_onnx *g, const char *op, const dv_onnx_name *in, int count, const char *out,
                      const char *attribute, int64_t value) {
-  dv_text node = {0};
+  dv_text node = {0}, a = {0};
   for (int i = 0; i < count; i++) pb_text(&node, 1, in[i].text);
   pb_text(&node, 2, out);
   pb_text(&node, 4, op);
-  if (attribute) add_attribute(&node, attribute, value);
+  if (attribute) {
+    pb_text(&a, 1, attribute);
+    pb_int(&a, 3, value);
+    pb_int(&a, 20, 2); /* INT */
+    pb_message(&node, 5, &a);
+  }
   pb_message(&g->nodes, 1, &node);
 }
 

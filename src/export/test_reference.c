@@ -268,15 +268,21 @@ static void scale_u(const dvbf_model *m, const float *u, double *to) {
   for (int i = 0; i < m->n_u; i++) to[i] = ((double)u[i] - (double)m->u.shift[i]) * (double)m->u.scale[i];
 }
 
+/* Scales u of a step and the control that acts before it, which is returned. */
+static const float *scale_controls(dv_reference *r, const float *u) {
+  const float *before = through(r) ? r->before : u;
+  scale_u(r->m, before, r->spread.before);
+  scale_u(r->m, u, r->spread.now);
+  return before;
+}
+
 /* The standard deviation of x one step ahead; z and cov are left there. */
-static dvbf_status expect(dv_reference *r, const double *u, const double *now, double *x_std,
-                          dvbf_error *error) {
+static dvbf_status expect(dv_reference *r, double *x_std, dvbf_error *error) {
   spread *s = &r->spread;
   int n_z = r->m->n_z, n_x = r->m->n_x;
-  const double *in[DV_INPUTS] = {[DV_SLOT_Z] = s->z, [DV_SLOT_U] = u};
+  const double *in[DV_INPUTS] = {[DV_SLOT_Z] = s->z, [DV_SLOT_U] = s->before, [DV_SLOT_NOW] = s->now};
   dvbf_status status = carry(r, &s->parts.move, in, error);
-  const double *here[DV_INPUTS] = {[DV_SLOT_Z] = s->z, [DV_SLOT_NOW] = now};
-  if (!status) status = dv_code_part_run(&s->parts.emission, here, NULL, x_std, s->slopes, error);
+  if (!status) status = dv_code_part_run(&s->parts.emission, in, NULL, x_std, s->slopes, error);
   for (int i = 0; i < n_x && !status; i++) {
     double sum = x_std[i];
     for (int j = 0; j < n_z; j++)
@@ -290,7 +296,8 @@ static dvbf_status expect(dv_reference *r, const double *u, const double *now, d
 /* ---- Forecasts of the library ---- */
 
 /* x one step ahead without noise, from z [n_z], which goes there. */
-static void forecast(dv_reference *r, float *z, const float *u, const float *now, double *x) {
+static void forecast(dv_reference *r, const float *u, const float *now, double *x) {
+  float *z = r->quiet.z;
   dvbf_jacobians j;
   dvbf_jacobian_at(r->linear, z, u, &j);
   memcpy(z, j.next, j.n_z * sizeof *z);
@@ -305,10 +312,10 @@ static void fill(dv_reference *r, dvbf_value value, const float *from, const flo
     for (int i = 0; i < value.cols; i++) *to++ = (dvbf_real)((from[i] - shift[i]) * scale[i]);
 }
 
-/* The same for all samples z [samples][n_z], with the noise of that update. */
-static void forecast_samples(dv_reference *r, float *z, const float *u, const float *now, uint32_t update,
-                             dv_answer *out) {
+/* The same for all samples z [samples][n_z], with the noise of this step. */
+static void forecast_samples(dv_reference *r, const float *u, const float *now, dv_answer *out) {
   const dvbf_model *m = r->m;
+  float *z = r->sampled.z;
   dvbf_run *run = &r->worker.run;
   size_t n_z = (size_t)m->n_z, n_x = (size_t)m->n_x, n = r->samples;
   dvbf_real *from = dvbf_at(run, r->program.z);
@@ -316,7 +323,7 @@ static void forecast_samples(dv_reference *r, float *z, const float *u, const fl
   if (m->n_u) fill(r, dvbf_steps(r->program.u, 0, 1), u, m->u.shift, m->u.scale);
   if (m->n_u) fill(r, dvbf_steps(r->program.u, 1, 1), now, m->u.shift, m->u.scale);
   memset(dvbf_at(run, r->program.mask), 0, 2 * n * sizeof(dvbf_real));
-  r->conditions.update = update;
+  r->conditions.update = (uint32_t)r->t;
   dv_run_forward(run);
   const dvbf_real *to = dvbf_at(run, dvbf_steps(r->program.z, 1, 1));
   const dvbf_real *output = dvbf_at(run, r->program.output);
@@ -324,7 +331,7 @@ static void forecast_samples(dv_reference *r, float *z, const float *u, const fl
   for (size_t i = 0; i < n_x; i++) out->x[i] = out->x_std[i] = 0;
   for (size_t k = 0; k < 2 * n; k++) { /* first the mean, then what is around it */
     size_t row = k % n;
-    float *x = r->sampled.z + n * n_z; /* room behind the samples */
+    float *x = z + n * n_z; /* room behind the samples */
     dv_model_unscale(m, output + row * n_x, x);
     for (size_t i = 0; i < n_x && k < n; i++) out->x[i] += (double)x[i] / (double)n;
     if (k < n) continue;
@@ -334,6 +341,15 @@ static void forecast_samples(dv_reference *r, float *z, const float *u, const fl
     for (size_t i = 0; i < n_x; i++) out->x_std[i] += ((double)x[i] - out->x[i]) * ((double)x[i] - out->x[i]);
   }
   for (size_t i = 0; i < n_x; i++) out->x_std[i] = sqrt(out->x_std[i] / (double)n);
+}
+
+/* All that is expected of the step to come, under u. The states are left there. */
+static dvbf_status look_ahead(dv_reference *r, const float *u, dv_answer *quiet, dv_answer *sampled,
+                              dvbf_error *error) {
+  const float *before = scale_controls(r, u);
+  forecast(r, before, u, quiet->x);
+  if (r->samples) forecast_samples(r, before, u, sampled);
+  return expect(r, quiet->x_std, error);
 }
 
 /* ---- Exact models (in the order of the online filter) ---- */
@@ -384,28 +400,15 @@ static void copy_answer(dv_answer *to, const dv_answer *from, const dvbf_model *
   memcpy(to->x_std, from->x_std, (size_t)m->n_x * sizeof *to->x);
 }
 
-/* Standard deviations and the state in double, also of a forecast if there is one. */
-static dvbf_status step_spread(dv_reference *r, const float *x, const float *u, bool ahead, dv_answer *out,
+/* Standard deviations and the state in double. */
+static dvbf_status step_spread(dv_reference *r, const float *x, const float *u, dv_answer *out,
                                dvbf_error *error) {
   spread *s = &r->spread;
-  const dvbf_model *m = r->m;
-  int frames = r->parts.frames, n_z = m->n_z, last = frames - 1;
-  size_t z_size = (size_t)n_z * sizeof *s->z, cov_size = (size_t)n_z * z_size;
+  int n_z = r->m->n_z, last = r->parts.frames - 1;
   dvbf_status status = DVBF_OK;
-  if (r->t < frames) {
-    keep_frame(r, r->t, x, u);
-    if (r->t == last) status = begin_spread(r, error);
-  } else {
-    scale_u(m, u, s->now);
-    scale_u(m, through(r) ? r->before : u, s->before);
-    memcpy(s->kept_z, s->z, z_size);
-    memcpy(s->kept_cov, s->cov, cov_size);
-    if (ahead) status = expect(r, s->before, s->now, out->x_std, error);
-    memcpy(s->z, s->kept_z, z_size);
-    memcpy(s->cov, s->kept_cov, cov_size);
-    keep_frame(r, 0, x, u);
-    if (!status) status = carry_to(r, 0, false, s->before, s->now, error);
-  }
+  keep_frame(r, r->t <= last ? r->t : 0, x, u);
+  if (r->t == last) status = begin_spread(r, error);
+  if (r->t > last) status = carry_to(r, 0, false, s->before, s->now, error);
   out->rounding = 0;
   for (int i = 0; i < n_z && r->t >= last; i++) {
     out->z_std[i] = sqrt(fmax(s->cov[i * (n_z + 1)], 0));
@@ -431,69 +434,65 @@ static void step_sampled(dv_reference *r, const float *x, const float *u, dv_ans
     out->rounding = fmax(out->rounding, fabs(out->z[i] - (double)belief.mean[i]) / (1 + fabs(out->z[i])));
 }
 
+static void end_step(dv_reference *r, const float *u) {
+  if (r->m->n_u) memcpy(r->before, u, (size_t)r->m->n_u * sizeof *u);
+  r->t++;
+}
+
 dvbf_status dv_reference_step(dv_reference *r, const float *x, const float *u, dv_answer *quiet,
                               dv_answer *sampled, dvbf_error *error) {
   const dvbf_model *m = r->m;
-  const float *before = through(r) ? r->before : u;
+  spread *s = &r->spread;
+  size_t z_size = (size_t)m->n_z * sizeof *s->z, cov_size = (size_t)m->n_z * z_size;
   bool any = false, ahead = m->type->move && r->t >= r->parts.frames;
   dvbf_belief belief;
+  dvbf_status status = DVBF_OK;
   for (int i = 0; i < m->n_x; i++) any |= !isnan(x[i]);
+  const float *seen = any ? x : NULL;
   if (exact(r)) {
-    step_exact(r, any ? x : NULL, u, quiet);
-    dvbf_filter_step(r->quiet.filter, any ? x : NULL, u, &belief);
+    step_exact(r, seen, u, quiet);
+    dvbf_filter_step(r->quiet.filter, seen, u, &belief);
     put_belief(&belief, &r->quiet, quiet);
     quiet->ready = 2;
     copy_answer(sampled, quiet, m);
-    r->t++;
+    end_step(r, u);
     return DVBF_OK;
   }
-  if (ahead) forecast(r, r->quiet.z, before, u, quiet->x);
-  dvbf_filter_step(r->quiet.filter, any ? x : NULL, u, &belief);
+  scale_controls(r, u);
+  if (ahead) {
+    memcpy(s->kept_z, s->z, z_size);
+    memcpy(s->kept_cov, s->cov, cov_size);
+    status = look_ahead(r, u, quiet, sampled, error);
+    memcpy(s->z, s->kept_z, z_size);
+    memcpy(s->cov, s->kept_cov, cov_size);
+  }
+  dvbf_filter_step(r->quiet.filter, seen, u, &belief);
   put_belief(&belief, &r->quiet, quiet);
-  dvbf_status status = step_spread(r, x, u, ahead, quiet, error);
+  if (!status) status = step_spread(r, x, u, quiet, error);
   quiet->ready = !belief.ready ? 0 : ahead ? 2 : 1;
   if (!status && r->samples) {
-    if (ahead) forecast_samples(r, r->sampled.z, before, u, (uint32_t)r->t, sampled);
-    step_sampled(r, any ? x : NULL, u, sampled);
+    step_sampled(r, seen, u, sampled);
     sampled->ready = quiet->ready;
   }
-  if (m->n_u) memcpy(r->before, u, (size_t)m->n_u * sizeof *u);
-  r->t++;
-  return status;
-}
-
-/* Step `i` of a prediction. */
-static dvbf_status predict_one(dv_reference *r, const float *u, dv_answer *quiet, dv_answer *sampled,
-                               dvbf_error *error) {
-  const dvbf_model *m = r->m;
-  const float *before = through(r) ? r->before : u;
-  if (exact(r)) {
-    step_exact(r, NULL, u, quiet);
-    memcpy(sampled->x, quiet->x, (size_t)m->n_x * sizeof *quiet->x);
-    memcpy(sampled->x_std, quiet->x_std, (size_t)m->n_x * sizeof *quiet->x);
-    r->t++;
-    return DVBF_OK;
-  }
-  forecast(r, r->quiet.z, before, u, quiet->x);
-  scale_u(m, before, r->spread.before);
-  scale_u(m, u, r->spread.now);
-  dvbf_status status = expect(r, r->spread.before, r->spread.now, quiet->x_std, error);
-  if (r->samples) forecast_samples(r, r->sampled.z, before, u, (uint32_t)r->t, sampled);
-  if (m->n_u) memcpy(r->before, u, (size_t)m->n_u * sizeof *u);
-  r->t++;
+  end_step(r, u);
   return status;
 }
 
 dvbf_status dv_reference_predict(dv_reference *r, const float *u, int n, dv_answer *quiet, dv_answer *sampled,
                                  dvbf_error *error) {
-  const dvbf_model *m = r->m;
-  size_t n_x = (size_t)m->n_x, n_u = (size_t)m->n_u;
+  dv_answer q = *quiet, s = *sampled;
   dvbf_status status = DVBF_OK;
   for (int i = 0; i < n && !status; i++) {
-    size_t at = (size_t)i * n_x;
-    dv_answer q = {.x = quiet->x + at, .x_std = quiet->x_std + at};
-    dv_answer s = {.x = sampled->x + at, .x_std = sampled->x_std + at};
-    status = predict_one(r, u + (size_t)i * n_u, &q, &s, error);
+    if (exact(r)) {
+      step_exact(r, NULL, u, &q);
+      copy_answer(&s, &q, r->m);
+    } else {
+      status = look_ahead(r, u, &q, &s, error);
+    }
+    end_step(r, u);
+    u += r->m->n_u;
+    q.x += r->m->n_x, q.x_std += r->m->n_x;
+    s.x += r->m->n_x, s.x_std += r->m->n_x;
   }
   return status;
 }
