@@ -303,15 +303,14 @@ static dvbf_status write_all(writer *w, dvbf_error *error) {
 
 dvbf_status dv_controller_files_write(const dv_export *e, dvbf_error *error) {
   const dv_control_settings *wanted = dv_settings_control(e->options->control, error);
-  writer *w = wanted ? dv_calloc(1, sizeof *w) : NULL;
-  if (!w) return wanted ? dv_fail_memory(error, "exporting a controller") : DVBF_ARGUMENT;
-  *w = (writer){.of = e, .model = e->model, .settings = e->settings};
-  snprintf(w->prefix, sizeof w->prefix, "%s_control", e->result->prefix);
+  writer w = {.of = e, .model = e->model, .settings = e->settings};
+  if (!wanted) return DVBF_ARGUMENT;
+  snprintf(w.prefix, sizeof w.prefix, "%s_control", e->result->prefix);
   dvbf_status status = check(e->model, wanted, error);
-  if (!status) status = make_controller(w, error);
-  if (!status) status = write_all(w, error);
-  dv_words_clear(&w->words);
-  DV_TEXT_FREE(&w->code, &w->header, &w->test);
-  DV_FREE(w->memory, w);
+  if (!status) status = make_controller(&w, error);
+  if (!status) status = write_all(&w, error);
+  dv_words_clear(&w.words);
+  DV_TEXT_FREE(&w.code, &w.header, &w.test);
+  dv_free(w.memory);
   return status;
 }

@@ -359,23 +359,20 @@ static void add_facts(writer *w) {
  * `header`. */
 static dvbf_status write_model(dv_c_source *out, dv_text *header, const dvbf_model *m, const char *prefix,
                                const dv_export_settings *s, double *start, dvbf_error *error) {
-  writer *w = dv_calloc(1, sizeof *w);
-  if (!w) return dv_fail_memory(error, "exporting a model");
-  *w = (writer){.model = m, .settings = s, .out = out, .start = start};
-  w->file.prefix = w->words.prefix = prefix;
-  dvbf_status status = prepare(w, error);
+  writer w = {
+      .model = m, .settings = s, .file.prefix = prefix, .words.prefix = prefix, .out = out, .start = start};
+  dvbf_status status = prepare(&w, error);
   if (!status) {
-    write_code(w);
-    dv_put(header, header_h_in, &w->words);
-    dv_put(header, header_end_h_in, &w->words);
-    add_facts(w);
+    write_code(&w);
+    dv_put(header, header_h_in, &w.words);
+    dv_put(header, header_end_h_in, &w.words);
+    add_facts(&w);
   }
-  dv_parts_clear(&w->parts);
-  dv_constants_clear(&w->file.constants);
-  dv_words_clear(&w->words);
-  dv_text_free(&w->body);
-  dv_system_clear(&w->system);
-  dv_free(w);
+  dv_parts_clear(&w.parts);
+  dv_constants_clear(&w.file.constants);
+  dv_words_clear(&w.words);
+  dv_text_free(&w.body);
+  dv_system_clear(&w.system);
   return status;
 }
 

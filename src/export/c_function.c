@@ -163,20 +163,19 @@ static void put_read(writer *w, const dv_statement *s, dvbf_place p, size_t by_d
   dv_text_put(w->text, "]");
 }
 
-static const char *function_name(const writer *w, int f, char out[96]) {
-  static const char *const names[] = {"exp", "log", "sqrt", "tanh", "sigmoid", "sin", "cos", "fabs"};
-  bool own = w->file->plain || f == DVBF_SIGMOID_OF;
-  if (own)
-    snprintf(out, 96, "%s_%s", w->file->prefix, names[f - DVBF_EXP_OF]);
-  else
-    snprintf(out, 96, "%s%s", names[f - DVBF_EXP_OF], w->file->wide ? "" : "f");
-  return out;
-}
-
 static void put_expr(writer *w, const dv_statement *s, dvbf_expr e, int above);
 
-static void put_call(writer *w, const dv_statement *s, const char *name, const dv_node *n, bool two) {
-  dv_text_put(w->text, "%s(", name);
+/* A function of one operand or, the first ones, of two. */
+static void put_call(writer *w, const dv_statement *s, const dv_node *n) {
+  static const char *const names[] = {"larger", "smaller", "exp", "log", "sqrt",
+                                      "tanh",   "sigmoid", "sin", "cos", "fabs"};
+  const char *name = names[n->kind - DVBF_LARGER];
+  bool two = n->kind <= DVBF_SMALLER;
+  w->file->functions[n->kind] = true;
+  if (w->file->plain || two || n->kind == DVBF_SIGMOID_OF)
+    dv_text_put(w->text, "%s_%s(", w->file->prefix, name);
+  else
+    dv_text_put(w->text, "%s%s(", name, w->file->wide ? "" : "f");
   put_expr(w, s, n->a, 0);
   if (two) dv_text_put(w->text, ", ");
   if (two) put_expr(w, s, n->b, 0);
@@ -208,7 +207,6 @@ static void put_choice(writer *w, const dv_statement *s, const dv_node *n, int a
 /* `above`: how tightly the operator above binds; 0 is no operator. */
 static void put_expr(writer *w, const dv_statement *s, dvbf_expr e, int above) {
   const dv_node *n = &w->code->nodes[e];
-  char name[96];
   if (n->kind == DV_NODE_NUMBER) {
     dv_text_put(w->text, n->number < 0 && above ? "(" : "");
     put_number(w->text, w->file, n->number);
@@ -219,13 +217,8 @@ static void put_expr(writer *w, const dv_statement *s, dvbf_expr e, int above) {
     put_choice(w, s, n, above);
   } else if (n->kind <= DVBF_DIVIDE) {
     put_operator(w, s, n, above);
-  } else if (n->kind <= DVBF_SMALLER) {
-    snprintf(name, sizeof name, "%s_%s", w->file->prefix, n->kind == DVBF_LARGER ? "larger" : "smaller");
-    w->file->functions[n->kind] = true;
-    put_call(w, s, name, n, true);
   } else {
-    w->file->functions[n->kind] = true;
-    put_call(w, s, function_name(w, n->kind, name), n, false);
+    put_call(w, s, n);
   }
 }
 

@@ -199,24 +199,22 @@ static dvbf_status put_function(writer *w, const dv_code_part *from, const dvbf_
   return status;
 }
 
-static void put_numbers(dv_text *t, const char *name, const double *values, int n) {
+static void put_numbers(dv_text *t, const char *name, dv_array from, int n) {
   dv_text_put(t, "%s = ca.DM([", name);
-  for (int i = 0; i < n; i++) dv_text_put(t, "%s%.9g", i ? ", " : "", values[i]);
+  for (int i = 0; i < n; i++)
+    dv_text_put(t, "%s%.9g", i ? ", " : "", from.reals ? from.reals[i] : (double)from.floats[i]);
   dv_text_put(t, "])\n");
 }
 
 static dvbf_status put_start(dv_text *t, const dv_parts *parts, dvbf_error *error) {
   const dvbf_model *m = parts->model;
-  int most = m->n_z > m->n_u ? m->n_z : m->n_u;
-  double *values = dv_calloc((size_t)most, sizeof *values);
+  double *start = dv_calloc((size_t)m->n_z, sizeof *start);
   dvbf_status status =
-      values ? dv_parts_start(parts, values, error) : dv_fail_memory(error, "exporting a model");
-  if (!status) put_numbers(t, "z_start", values, m->n_z);
-  for (int i = 0; i < m->n_u && !status; i++) values[i] = (double)m->u.shift[i];
-  if (!status && m->n_u) put_numbers(t, "u_shift", values, m->n_u);
-  for (int i = 0; i < m->n_u && !status; i++) values[i] = (double)m->u.scale[i];
-  if (!status && m->n_u) put_numbers(t, "u_scale", values, m->n_u);
-  dv_free(values);
+      start ? dv_parts_start(parts, start, error) : dv_fail_memory(error, "exporting a model");
+  if (!status) put_numbers(t, "z_start", (dv_array){.reals = start}, m->n_z);
+  if (m->n_u) put_numbers(t, "u_shift", (dv_array){.floats = m->u.shift}, m->n_u);
+  if (m->n_u) put_numbers(t, "u_scale", (dv_array){.floats = m->u.scale}, m->n_u);
+  dv_free(start);
   return status;
 }
 

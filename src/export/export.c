@@ -141,11 +141,8 @@ dvbf_status dvbf_export(const char *path, const dvbf_model *m, const dvbf_settin
                         const dvbf_export_options *o, dvbf_export_result *result, dvbf_error *error) {
   static const dvbf_export_options none = {0};
   dvbf_export_result facts = {.rmse = (double)NAN, .rmse_rounded = (double)NAN, .summary = "written"};
-  dv_export *e = dv_calloc(1, sizeof *e);
-  if (!e) return dv_fail_memory(error, "exporting a model");
-  *e = (dv_export){.path = path, .given = m, .options = o ? o : &none, .result = &facts};
-  dvbf_status status = export(e, settings, error);
-  dv_free(e);
+  dv_export e = {.path = path, .given = m, .options = o ? o : &none, .result = &facts};
+  dvbf_status status = export(&e, settings, error);
   if (!status && result) *result = facts;
   return status;
 }
