@@ -382,8 +382,7 @@ typedef struct committee {
   const dvbf_model *model;
   const char *prefix;
   const dv_export_settings *settings;
-  bool moves, samples, deviation;
-  bool same_row; /* a member has feedthrough */
+  bool moves, samples;
 } committee;
 
 static bool is_exact(const dvbf_model *m) {
@@ -391,8 +390,7 @@ static bool is_exact(const dvbf_model *m) {
 }
 
 static committee committee_of(const dvbf_model *model, const char *prefix, const dv_export_settings *s) {
-  committee c = {
-      model, prefix, s, .moves = true, .deviation = s->deviation, .same_row = dv_model_same_row(model)};
+  committee c = {model, prefix, s, .moves = true};
   for (int k = 0; k < dv_model_members(model); k++) {
     const dvbf_model *m = dv_model_member(model, k);
     c.moves &= m->type->move != NULL;
@@ -419,7 +417,7 @@ static void put_member(dv_words *words, dv_text *resets, dv_text *steps, const c
   dv_text_put(resets, ");\n");
   dv_words_set(words, "member", "%d", k + 1);
   dv_words_turn(words, "own", own);
-  dv_words_turn(words, "late", c->same_row && !dv_model_feeds_through(m));
+  dv_words_turn(words, "late", dv_model_same_row(c->model) && !dv_model_feeds_through(m));
   dv_words_turn(words, "pools", c->moves && (forecasts || predictions));
   dv_words_set(words, "when", "%s", !predictions ? " && !ahead" : !forecasts ? " && ahead" : "");
   dv_words_turn(words, "best", !k);
@@ -449,8 +447,8 @@ static void put_committee(dv_c_source *out, const committee *c, dv_words *words)
   if (c->samples) dv_words_set(words, "samples", "%" PRId64, c->settings->samples);
   dv_words_turn(words, "controls", m->n_u);
   dv_words_turn(words, "moves", c->moves);
-  set_deviation(words, c->deviation);
-  dv_words_turn(words, "same_row", c->same_row);
+  set_deviation(words, c->settings->deviation);
+  dv_words_turn(words, "same_row", dv_model_same_row(c->model));
   dv_words_set(words, "real", "%s", c->settings->real == DV_REAL_DOUBLE ? "double" : "float");
   put_states(dv_words_text(words, "states"), c, false);
   put_states(dv_words_text(words, "sampled_states"), c, true);
@@ -459,7 +457,7 @@ static void put_committee(dv_c_source *out, const committee *c, dv_words *words)
   for (int sampled = 0; sampled <= c->samples; sampled++) {
     dv_text *resets = dv_words_text(words, "resets"), *steps = dv_words_text(words, "steps");
     set_kind(words, sampled);
-    set_deviation(words, sampled || c->deviation);
+    set_deviation(words, sampled || c->settings->deviation);
     for (int k = 0; k < dv_model_members(m); k++) put_member(words, resets, steps, c, k, sampled);
     dv_put(&out->code, committee_c_in, words);
   }

@@ -133,19 +133,13 @@ static void put_left(writer *w, const dv_statement *s, int n, bool whole) {
   if (!whole) put_slice(w, at, s->out.by_row, s->out.by_col, s->rows, n);
 }
 
-static void put_each(writer *w, const dv_statement *s) {
-  bool whole = is_whole(w, s);
-  put_left(w, s, s->cols, whole);
-  dv_text_put(w->text, whole ? " = ca.MX.zeros(%d) + " : " = ", s->cols);
+static void put_entries(writer *w, const dv_statement *s) {
+  bool each = s->kind == DV_EACH, whole = each && is_whole(w, s);
+  put_left(w, s, dv_statement_width(s), whole);
+  dv_text_put(w->text, each ? " = " : s->kind == DV_SUM ? " = ca.sum1(" : " = ca.mmax(");
+  if (whole || !each) dv_text_put(w->text, "ca.MX.zeros(%d) + ", s->cols);
   put_expr(w, s, s->expr);
-  dv_text_put(w->text, "\n");
-}
-
-static void put_reduction(writer *w, const dv_statement *s) {
-  put_left(w, s, 1, false);
-  dv_text_put(w->text, " = %s(ca.MX.zeros(%d) + ", s->kind == DV_SUM ? "ca.sum1" : "ca.mmax", s->cols);
-  put_expr(w, s, s->expr);
-  dv_text_put(w->text, ")\n");
+  dv_text_put(w->text, each ? "\n" : ")\n");
 }
 
 static void put_product(writer *w, const dv_statement *s) {
@@ -186,10 +180,8 @@ static dvbf_status put_function(writer *w, const dv_code_part *from, const dvbf_
       const dv_statement *s = &w->code->statements[i];
       if (s->kind == DV_PRODUCT)
         put_product(w, s);
-      else if (s->kind == DV_EACH)
-        put_each(w, s);
       else
-        put_reduction(w, s);
+        put_entries(w, s);
     }
     dv_text_put(w->text, "    return ca.Function('%s', [z%s], [out], ['z'%s], ['%s'])\n", name,
                 u ? ", control" : "", u ? ", 'u'" : "", !strcmp(name, "transition") ? "z_next" : "x");

@@ -30,7 +30,6 @@ typedef struct dv_fmu {
   dv_export_settings settings; /* as an FMU has them */
   const char *prefix;
   char guid[40];
-  double sample_time;
   dv_variable *variables; /* inputs first, parameters last */
   int count, inputs, parameters;
   bool plant, moves, direct;

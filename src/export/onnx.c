@@ -27,12 +27,12 @@ static dv_onnx_name unscaled(dv_onnx *g, dv_onnx_name a, const dvbf_model *m, bo
 
 /* 1 for observed values, else 0; and x there, else 0. */
 static dv_onnx_name clear_gaps(dv_onnx *g, dv_onnx_name a, dv_onnx_name seen) {
-  dv_onnx_name zero = dv_onnx_number(g, 0);
+  dv_onnx_name zero = dv_onnx_number(g, 0, false);
   return dv_onnx_node(g, "Where", dv_onnx_node(g, "Greater", seen, zero, none), a, zero);
 }
 
 static dv_onnx_name as_bits(dv_onnx *g, dv_onnx_name seen) {
-  return clear_gaps(g, dv_onnx_number(g, 1), seen);
+  return clear_gaps(g, dv_onnx_number(g, 1, false), seen);
 }
 
 static dv_onnx_name control(dv_onnx *g, const dvbf_model *m, const char *name) {
@@ -101,7 +101,7 @@ static dvbf_status write_start(dv_onnx *g, const dv_parts *p, dvbf_error *error)
 }
 
 static dv_onnx_name root(dv_onnx *g, dv_onnx_name a) {
-  return dv_onnx_node(g, "Sqrt", dv_onnx_node(g, "Max", a, dv_onnx_number(g, 0), none), none, none);
+  return dv_onnx_node(g, "Sqrt", dv_onnx_node(g, "Max", a, dv_onnx_number(g, 0, false), none), none, none);
 }
 
 static dvbf_status write_exact(dv_onnx *g, const dvbf_model *m, dvbf_error *error) {

@@ -120,8 +120,7 @@ static void put_float(unsigned char *to, double value) {
   put_word(to, bits, 4);
 }
 
-/* A number by itself: a float without dimensions, or a vector of one whole number. */
-static dv_onnx_name number(dv_onnx *g, double value, bool whole) {
+dv_onnx_name dv_onnx_number(dv_onnx *g, double value, bool whole) {
   for (int i = 0; i < g->n_numbers; i++)
     if (g->numbers[i].value == value && g->numbers[i].whole == whole) return g->numbers[i].name;
   unsigned char bytes[8];
@@ -142,10 +141,6 @@ static dv_onnx_name number(dv_onnx *g, double value, bool whole) {
   return name;
 }
 
-dv_onnx_name dv_onnx_number(dv_onnx *g, double value) {
-  return number(g, value, false);
-}
-
 dv_onnx_name dv_onnx_constant(dv_onnx *g, const dvbf_real *values, size_t rows, size_t cols,
                               const char *what) {
   dv_onnx_name name = new_name(g, what ? what : "constant");
@@ -163,9 +158,9 @@ dv_onnx_name dv_onnx_constant(dv_onnx *g, const dvbf_real *values, size_t rows, 
 /* ---- Shapes ---- */
 
 dv_onnx_name dv_onnx_slice(dv_onnx *g, dv_onnx_name from, size_t offset, size_t n, size_t by) {
-  dv_onnx_name in[] = {from, number(g, (double)offset, true),
-                       number(g, (double)(offset + (n - 1) * by + 1), true), number(g, 0, true),
-                       number(g, (double)by, true)};
+  dv_onnx_name in[] = {from, dv_onnx_number(g, (double)offset, true),
+                       dv_onnx_number(g, (double)(offset + (n - 1) * by + 1), true),
+                       dv_onnx_number(g, 0, true), dv_onnx_number(g, (double)by, true)};
   dv_onnx_name out = new_name(g, "Slice");
   add_node(g, "Slice", in, 5, out.text, NULL, 0);
   return out;
@@ -178,7 +173,7 @@ dv_onnx_name dv_onnx_reduce(dv_onnx *g, const char *op, dv_onnx_name a) {
 }
 
 dv_onnx_name dv_onnx_flat(dv_onnx *g, dv_onnx_name from) {
-  return dv_onnx_node(g, "Reshape", from, number(g, -1, true), none);
+  return dv_onnx_node(g, "Reshape", from, dv_onnx_number(g, -1, true), none);
 }
 
 static void add_value(dv_text *to, int field, const char *name, size_t rows, size_t n) {
@@ -281,7 +276,7 @@ static dv_onnx_name fetch(lowering *l, int buffer, size_t offset, size_t size) {
   }
   if (at < offset + size) {
     l->hole = true;
-    return dv_onnx_number(l->g, 0);
+    return dv_onnx_number(l->g, 0, false);
   }
   return dv_onnx_concat(l->g, parts, count);
 }
@@ -299,12 +294,12 @@ static dv_onnx_name lower(lowering *l, dvbf_expr e, size_t row, size_t n) {
   static const char *const ops[] = {"Add", "Sub",  "Mul",  "Div",     "Max", "Min", "Exp",
                                     "Log", "Sqrt", "Tanh", "Sigmoid", "Sin", "Cos", "Abs"};
   const dv_node *node = &l->code->nodes[e];
-  if (node->kind == DV_NODE_NUMBER) return dv_onnx_number(l->g, node->number);
+  if (node->kind == DV_NODE_NUMBER) return dv_onnx_number(l->g, node->number, false);
   if (node->kind == DV_NODE_READ) return read_row(l, node->place, row, n);
   dv_onnx_name a = lower(l, node->a, row, n);
   if (node->kind == DV_NODE_CHOOSE) {
     dv_onnx_name yes = lower(l, node->b, row, n), no = lower(l, node->c, row, n);
-    dv_onnx_name test = dv_onnx_node(l->g, "Greater", a, dv_onnx_number(l->g, 0), none);
+    dv_onnx_name test = dv_onnx_node(l->g, "Greater", a, dv_onnx_number(l->g, 0, false), none);
     return dv_onnx_node(l->g, "Where", test, yes, no);
   }
   dv_onnx_name b = node->kind <= DVBF_SMALLER ? lower(l, node->b, row, n) : none;
@@ -314,7 +309,7 @@ static dv_onnx_name lower(lowering *l, dvbf_expr e, size_t row, size_t n) {
 /* A vector of n numbers, also if the expression is one number for all. */
 static dv_onnx_name lower_row(lowering *l, const dv_statement *s, size_t row) {
   dv_onnx_name e = lower(l, s->expr, row, (size_t)s->cols);
-  return dv_onnx_node(l->g, "Expand", e, number(l->g, s->cols, true), none);
+  return dv_onnx_node(l->g, "Expand", e, dv_onnx_number(l->g, s->cols, true), none);
 }
 
 static void lower_statement(lowering *l, const dv_statement *s) {
@@ -326,7 +321,7 @@ static void lower_statement(lowering *l, const dv_statement *s) {
       if (b->constant) {
         w = dv_onnx_constant(l->g, b->constant + s->w.offset, (size_t)s->inner, (size_t)s->cols, b->name);
       } else {
-        dv_onnx_name sizes[] = {number(l->g, s->inner, true), number(l->g, s->cols, true)};
+        dv_onnx_name sizes[] = {dv_onnx_number(l->g, s->inner, true), dv_onnx_number(l->g, s->cols, true)};
         w = fetch(l, s->w.buffer, s->w.offset, (size_t)s->inner * (size_t)s->cols);
         w = dv_onnx_node(l->g, "Reshape", w, dv_onnx_concat(l->g, sizes, 2), none);
       }

@@ -34,8 +34,9 @@ dv_onnx_name dv_onnx_concat(dv_onnx *g, const dv_onnx_name *a, int count);
 dv_onnx_name dv_onnx_reduce(dv_onnx *g, const char *op, dv_onnx_name a);
 /* Numbers offset, offset + by, ... of a vector, n of them. */
 dv_onnx_name dv_onnx_slice(dv_onnx *g, dv_onnx_name from, size_t offset, size_t n, size_t by);
-/* A number, and a vector or a matrix [rows][cols]. */
-dv_onnx_name dv_onnx_number(dv_onnx *g, double value);
+/* A float without dimensions, or a vector of one whole number. */
+dv_onnx_name dv_onnx_number(dv_onnx *g, double value, bool whole);
+/* A vector, or a matrix [rows][cols]. */
 dv_onnx_name dv_onnx_constant(dv_onnx *g, const dvbf_real *values, size_t rows, size_t cols,
                               const char *name);
 /* An input and an output of the graph, vectors of n numbers; rows > 0: [rows][n]. */

@@ -18,13 +18,6 @@ static void set_inputs(dv_code_part *part, const dvbf_program *p, int first, int
     part->slot[DV_SLOT_SEEN] = dv_slot_of(dvbf_steps(p->seen, first, count));
 }
 
-static void set_noise(dv_code_part *part) {
-  const dvbf_code *c = part->code;
-  if (!c->n_noise) return;
-  part->slot[DV_SLOT_NOISE] = dv_slot_of(c->noise[0].value);
-  part->noise_number = c->noise[0].number;
-}
-
 /* The code of a program for `count` values, the first of which is its result. */
 static dvbf_status emit(dv_code_part *part, const char *name, const dvbf_program *p, const dvbf_value *wanted,
                         int count, dvbf_error *error) {
@@ -37,8 +30,10 @@ static dvbf_status emit(dv_code_part *part, const char *name, const dvbf_program
     status = dv_fail(error, DVBF_ARGUMENT,
                      "the model draws %d kinds of noise in a step, and one, not shared, can be exported",
                      part->code->n_noise);
-  if (!status) set_noise(part);
-  return status;
+  if (status || !part->code->n_noise) return status;
+  part->slot[DV_SLOT_NOISE] = dv_slot_of(part->code->noise[0].value);
+  part->noise_number = part->code->noise[0].number;
+  return DVBF_OK;
 }
 
 typedef struct check {
