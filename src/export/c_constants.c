@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PER_LINE = 10 };
-
 void dv_constants_clear(dv_constants *c) {
   dv_free(c->list);
   *c = (dv_constants){0};
@@ -140,21 +138,18 @@ static void put_float(dv_text *t, double x) {
   dv_text_append(t, whole ? ".0f" : "f", whole ? 3 : 1);
 }
 
+/* There are ten numbers in a line. */
 static void put_separator(dv_text *t, size_t i) {
-  const char *text = i % PER_LINE ? ", " : i ? ",\n    " : "\n    ";
+  const char *text = i % 10 ? ", " : i ? ",\n    " : "\n    ";
   dv_text_append(t, text, strlen(text));
 }
 
 static void put_value(dv_text *t, const dv_constant *k, size_t row, size_t col, float factor) {
-  char text[16];
   dvbf_real x = k->values[row * k->cols + col];
-  if (k->format == DV_WEIGHTS_FLOAT) {
+  if (k->format == DV_WEIGHTS_FLOAT)
     put_float(t, (double)x);
-    return;
-  }
-  snprintf(text, sizeof text, "%d",
-           k->format == DV_WEIGHTS_INT8 ? int8_of(x, factor) : (int)bfloat16_of((float)x));
-  dv_text_append(t, text, strlen(text));
+  else
+    dv_text_put(t, "%d", k->format == DV_WEIGHTS_INT8 ? int8_of(x, factor) : (int)bfloat16_of((float)x));
 }
 
 static void put_array(dv_text *t, const dv_constant *k, const char *prefix) {

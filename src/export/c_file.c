@@ -306,7 +306,7 @@ static dvbf_status prepare(writer *w, dvbf_error *error) {
   return status || !w->start ? status : dv_parts_start(&w->parts, w->start, error);
 }
 
-static void put_start(dv_text *t, const writer *w) {
+static void put_first_z(dv_text *t, const writer *w) {
   dv_text_put(t, "\nstatic const double %s_first_z[%d] = {", w->file.prefix, w->model->n_z);
   for (int i = 0; i < w->model->n_z; i++) dv_text_put(t, "%s%.17g", i ? ", " : "", w->start[i]);
   dv_text_put(t, "};\n");
@@ -322,7 +322,7 @@ static void write_code(writer *w) {
   dv_text *t = &w->out->code;
   dv_constants_write(t, &w->file.constants, w->file.prefix);
   if (w->start)
-    put_start(t, w);
+    put_first_z(t, w);
   else if (exact(w))
     put_system(t, w);
   dv_text_put(t, "\n");
@@ -378,19 +378,20 @@ static dvbf_status write_model(dv_c_source *out, dv_text *header, const dvbf_mod
 
 /* ---- Committee ---- */
 
-typedef struct committee {
+typedef struct committee_writer {
   const dvbf_model *model;
   const char *prefix;
   const dv_export_settings *settings;
   bool moves, samples;
-} committee;
+} committee_writer;
 
 static bool is_exact(const dvbf_model *m) {
   return m->type->exact_system;
 }
 
-static committee committee_of(const dvbf_model *model, const char *prefix, const dv_export_settings *s) {
-  committee c = {model, prefix, s, .moves = true};
+static committee_writer committee_of(const dvbf_model *model, const char *prefix,
+                                     const dv_export_settings *s) {
+  committee_writer c = {model, prefix, s, .moves = true};
   for (int k = 0; k < dv_model_members(model); k++) {
     const dvbf_model *m = dv_model_member(model, k);
     c.moves &= m->type->move != NULL;
@@ -399,7 +400,7 @@ static committee committee_of(const dvbf_model *model, const char *prefix, const
   return c;
 }
 
-static void put_states(dv_text *t, const committee *c, bool sampled) {
+static void put_states(dv_text *t, const committee_writer *c, bool sampled) {
   for (int k = 0; k < dv_model_members(c->model); k++)
     dv_text_put(t, "  @_%d_%s member_%d;\n", k + 1,
                 sampled && !is_exact(dv_model_member(c->model, k)) ? "sampled" : "state", k + 1);
@@ -407,7 +408,7 @@ static void put_states(dv_text *t, const committee *c, bool sampled) {
 
 /* How member k is reset, and its step. If another has feedthrough and it has not, it takes u of the frame
  * before. It may take part in forecasts or predictions alone. */
-static void put_member(dv_words *words, dv_text *resets, dv_text *steps, const committee *c, int k,
+static void put_member(dv_words *words, dv_text *resets, dv_text *steps, const committee_writer *c, int k,
                        bool sampled) {
   const dvbf_model *m = dv_model_member(c->model, k);
   bool own = sampled && !is_exact(m), forecasts = dv_model_takes_part(m, true),
@@ -425,7 +426,7 @@ static void put_member(dv_words *words, dv_text *resets, dv_text *steps, const c
 }
 
 /* The root is that of a member, if possible one with a root of the right type. */
-static void set_root(dv_words *words, const committee *c) {
+static void set_root(dv_words *words, const committee_writer *c) {
   int learned = 0;
   while (learned < c->model->n_others && is_exact(dv_model_member(c->model, learned))) learned++;
   if (c->settings->libm)
@@ -436,7 +437,7 @@ static void set_root(dv_words *words, const committee *c) {
                  learned + 1);
 }
 
-static void put_committee(dv_c_source *out, const committee *c, dv_words *words) {
+static void put_committee(dv_c_source *out, const committee_writer *c, dv_words *words) {
   const dvbf_model *m = c->model;
   set_root(words, c);
   dv_words_set(words, "n_x", "%d", m->n_x);
@@ -463,7 +464,7 @@ static void put_committee(dv_c_source *out, const committee *c, dv_words *words)
   }
 }
 
-static dvbf_status write_committee(dv_c_source *out, const committee *c, dvbf_error *error) {
+static dvbf_status write_committee(dv_c_source *out, const committee_writer *c, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   dv_words words = {.prefix = c->prefix};
   dv_text *members = dv_words_text(&words, "members_headers");
@@ -480,7 +481,7 @@ static dvbf_status write_committee(dv_c_source *out, const committee *c, dvbf_er
 
 dvbf_status dv_c_write(dv_c_source *out, const dvbf_model *m, const char *prefix, const char *name,
                        const dv_export_settings *s, double *start, dvbf_error *error) {
-  const committee c = committee_of(m, prefix, s);
+  const committee_writer c = committee_of(m, prefix, s);
   dv_text_put(&out->code, "#include \"%s.h\"\n%s%s", name, s->libm ? "\n#include <math.h>\n" : "",
               start ? "#include <stdint.h>\n" : "");
   dvbf_status status = dv_model_members(m) > 1 && !start

@@ -145,7 +145,7 @@ void dv_words_clear(dv_words *w) {
 static void put_line(dv_text *t, dv_cursor line, const dv_words *w);
 
 /* $name$, $name|where it is set$ or $name|where it is set|where it is not$ */
-static void put_word(dv_text *t, dv_cursor word, const dv_words *w) {
+static void put_named(dv_text *t, dv_cursor word, const dv_words *w) {
   dv_cursor name = dv_cursor_until(&word, '|'), text;
   const dv_word *found = find(w, name);
   if (dv_cursor_take(&word, '|')) {
@@ -165,7 +165,7 @@ static void put_line(dv_text *t, dv_cursor line, const dv_words *w) {
     dv_text_append(t, begin, (size_t)(line.at - begin));
     if (dv_cursor_take(&line, '@')) dv_text_append(t, w->prefix, strlen(w->prefix));
     if (!dv_cursor_take(&line, '$')) continue;
-    put_word(t, dv_cursor_until(&line, '$'), w);
+    put_named(t, dv_cursor_until(&line, '$'), w);
     dv_cursor_take(&line, '$');
   }
 }
