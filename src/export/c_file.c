@@ -385,17 +385,13 @@ typedef struct committee_writer {
   bool moves, samples;
 } committee_writer;
 
-static bool is_exact(const dvbf_model *m) {
-  return m->type->exact_system;
-}
-
 static committee_writer committee_of(const dvbf_model *model, const char *prefix,
                                      const dv_export_settings *s) {
   committee_writer c = {model, prefix, s, .moves = true};
   for (int k = 0; k < dv_model_members(model); k++) {
     const dvbf_model *m = dv_model_member(model, k);
     c.moves &= m->type->move != NULL;
-    c.samples |= s->samples && !is_exact(m);
+    c.samples |= s->samples && !m->type->exact_system;
   }
   return c;
 }
@@ -403,7 +399,7 @@ static committee_writer committee_of(const dvbf_model *model, const char *prefix
 static void put_states(dv_text *t, const committee_writer *c, bool sampled) {
   for (int k = 0; k < dv_model_members(c->model); k++)
     dv_text_put(t, "  @_%d_%s member_%d;\n", k + 1,
-                sampled && !is_exact(dv_model_member(c->model, k)) ? "sampled" : "state", k + 1);
+                sampled && !dv_model_member(c->model, k)->type->exact_system ? "sampled" : "state", k + 1);
 }
 
 /* How member k is reset, and its step. If another has feedthrough and it has not, it takes u of the frame
@@ -411,7 +407,7 @@ static void put_states(dv_text *t, const committee_writer *c, bool sampled) {
 static void put_member(dv_words *words, dv_text *resets, dv_text *steps, const committee_writer *c, int k,
                        bool sampled) {
   const dvbf_model *m = dv_model_member(c->model, k);
-  bool own = sampled && !is_exact(m), forecasts = dv_model_takes_part(m, true),
+  bool own = sampled && !m->type->exact_system, forecasts = dv_model_takes_part(m, true),
        predictions = dv_model_takes_part(m, false);
   dv_text_put(resets, "  @_%d_%sreset(&s->member_%d", k + 1, own ? "sampled_" : "", k + 1);
   if (own) dv_text_put(resets, k ? ", seed + %du" : ", seed", k);
@@ -428,12 +424,13 @@ static void put_member(dv_words *words, dv_text *resets, dv_text *steps, const c
 /* The root is that of a member, if possible one with a root of the right type. */
 static void set_root(dv_words *words, const committee_writer *c) {
   int learned = 0;
-  while (learned < c->model->n_others && is_exact(dv_model_member(c->model, learned))) learned++;
+  while (learned < c->model->n_others && dv_model_member(c->model, learned)->type->exact_system) learned++;
   if (c->settings->libm)
     dv_words_set(words, "sqrt", "%s", c->settings->real == DV_REAL_DOUBLE ? "sqrt" : "sqrtf");
   else
     dv_words_set(words, "sqrt",
-                 is_exact(dv_model_member(c->model, learned)) ? "(@_real)@_%d_double_sqrt" : "@_%d_sqrt",
+                 dv_model_member(c->model, learned)->type->exact_system ? "(@_real)@_%d_double_sqrt"
+                                                                        : "@_%d_sqrt",
                  learned + 1);
 }
 
