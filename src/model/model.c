@@ -288,6 +288,12 @@ void dvbf_model_free(dvbf_model *m) {
   dv_free(m);
 }
 
+dvbf_status dv_model_give(dvbf_model **out, dvbf_model *m, dvbf_status status) {
+  if (status) dvbf_model_free(m);
+  if (!status) *out = m;
+  return status;
+}
+
 /* Older files of linear models do not keep the setting, but have the weights. */
 bool dv_model_feeds_through(const dvbf_model *m) {
   const dvbf_real *weights = m->type->exact_system && m->n_u ? dv_model_values(m, "emission.u") : NULL;

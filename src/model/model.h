@@ -82,11 +82,7 @@ dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, cons
                            int n_u, dvbf_error *error);
 
 /* Ends the making of a model with *out = m; where that has failed, it is freed. Returns the status. */
-static inline dvbf_status dv_model_give(dvbf_model **out, dvbf_model *m, dvbf_status status) {
-  if (status) dvbf_model_free(m);
-  if (!status) *out = m;
-  return status;
-}
+dvbf_status dv_model_give(dvbf_model **out, dvbf_model *m, dvbf_status status);
 
 /* A parameter, and its values; NULL: there is none of the name. */
 static inline const dv_parameter *dv_model_find(const dvbf_model *m, const char *name) {
