@@ -141,9 +141,8 @@ static double largest_reach(const dvbf_member_stability *s) {
 static void describe_lengths(const dvbf_member_stability *s, char *out, size_t size) {
   char drawn[96] = "", which[64] = "its linear system", length[DV_RESULT], most[DV_RESULT];
   dv_result_text(length, "%.5g", s->length);
-  if (s->draws)
-    snprintf(drawn, sizeof drawn, ", %s over %zu draws of v", dv_result_text(most, "%.5g", s->drawn),
-             s->draws);
+  dv_result_text(most, "%.5g", s->drawn);
+  if (s->draws) snprintf(drawn, sizeof drawn, ", %s over %zu draws of v", most, s->draws);
   if (s->systems > 1) snprintf(which, sizeof which, "every mixture of its %zu systems", s->systems);
   const char *norm = !strcmp(s->measure, "euclidean") ? "longest in the Euclidean norm"
                      : *s->measure == 'q'             ? "longest in the best quadratic norm found"
