@@ -98,8 +98,9 @@ enum { DV_DENSITY_CHUNK = 64 }; /* columns that are dealt with at once */
 /* sigma [n] of the columns from `first` on, in units of the data, from `log_sigma`, one of the parameters. */
 void dv_density_sigma(const dv_density_frame *frame, dvbf_value log_sigma, size_t first, size_t n,
                       double *sigma);
-/* A random word for each of the columns first .. first + DV_DENSITY_CHUNK - 1; `first` is a multiple of 4. */
-void dv_density_words(const dv_density_frame *frame, size_t first, uint32_t words[DV_DENSITY_CHUNK]);
+/* A random word for each of the columns from `first`, a multiple of 4, to the last one or the end of the
+ * chunk, and up to three more; a whole chunk behind the last column. Returns their number. */
+size_t dv_density_words(const dv_density_frame *frame, size_t first, uint32_t words[DV_DENSITY_CHUNK]);
 
 /* The answer `scales` of a density that takes x as it is. */
 bool dv_density_unscaled(const dv_train_settings *s);

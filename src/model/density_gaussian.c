@@ -42,8 +42,7 @@ static void draw(const dv_density_frame *f, float *x) {
   for (size_t first = 0; first < n_x; first += DV_DENSITY_CHUNK) {
     size_t n = n_x - first < DV_DENSITY_CHUNK ? n_x - first : DV_DENSITY_CHUNK;
     dv_density_sigma(f, f->program->shape[0], first, n, sigma);
-    dv_density_words(f, first, words);
-    f->run->k->normals(normal, words, DV_DENSITY_CHUNK);
+    f->run->k->normals(normal, words, dv_density_words(f, first, words));
     for (size_t i = 0; i < n; i++) x[first + i] = f->mean[first + i] + (float)(sigma[i] * (double)normal[i]);
   }
 }

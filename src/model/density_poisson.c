@@ -75,8 +75,7 @@ static void draw(const dv_density_frame *f, float *x) {
   dvbf_real normal[DV_DENSITY_CHUNK];
   for (size_t i = 0; i < n_x; i++) {
     size_t at = i % DV_DENSITY_CHUNK;
-    if (!at) dv_density_words(f, i, words);
-    if (!at) f->run->k->normals(normal, words, DV_DENSITY_CHUNK);
+    if (!at) f->run->k->normals(normal, words, dv_density_words(f, i, words));
     double rate = (double)f->mean[i];
     x[i] = (float)(rate < 1e6 ? count_of(rate, dv_uniform_of(words[at]))
                               : rint(rate + sqrt(rate) * (double)normal[at]));
