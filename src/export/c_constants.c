@@ -186,6 +186,7 @@ dvbf_status dv_constants_check(const dv_constants *c, dvbf_error *error) {
 
 void dv_constants_write(dv_text *t, const dv_constants *c, const char *prefix) {
   DV_PLAIN_NUMBERS;
+  t->failed |= c->failed;
   for (int i = 0; i < c->count; i++) put_array(t, &c->list[i], prefix);
 }
 
