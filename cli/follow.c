@@ -110,7 +110,7 @@ static void put_header(const follower *f) {
   printf("\n");
 }
 
-static void put_csv(const follower *f, const dvbf_belief *belief) {
+static void put_csv_belief(const follower *f, const dvbf_belief *belief) {
   const dvbf_forecast_request *a = &f->ahead;
   size_t n_x = f->info.n_x, n_z = f->info.n_z;
   bool ready = belief->ready;
@@ -127,7 +127,7 @@ static void put_csv(const follower *f, const dvbf_belief *belief) {
   printf("\n");
 }
 
-static void put_json(const follower *f, const dvbf_belief *belief) {
+static void put_json_belief(const follower *f, const dvbf_belief *belief) {
   const dvbf_forecast_request *a = &f->ahead;
   size_t n_x = f->info.n_x;
   json_t *line = json_pack("{s:I, s:b}", "step", (json_int_t)f->step, "ready", belief->ready);
@@ -168,7 +168,7 @@ static void plan_controls(follower *f) {
   }
 }
 
-static dvbf_status follow_line(follower *f, dvbf_error *error) {
+static dvbf_status filter_line(follower *f, dvbf_error *error) {
   dvbf_belief belief;
   dvbf_status status = DVBF_OK;
   if (f->same_row) take_control(f);
@@ -177,7 +177,7 @@ static dvbf_status follow_line(follower *f, dvbf_error *error) {
   plan_controls(f);
   if (belief.ready && f->ahead.steps) status = dvbf_filter_predict(f->filter, &f->ahead, error);
   if (status) return status;
-  (f->json ? put_json : put_csv)(f, &belief);
+  (f->json ? put_json_belief : put_csv_belief)(f, &belief);
   f->step++;
   return cli_answer(error);
 }
@@ -190,8 +190,8 @@ static dvbf_status number_of(const dvbf_settings *settings, const char *name, ui
   return status;
 }
 
-static dvbf_status prepare(follower *f, const cli_options *options, dvbf_settings **settings,
-                           dvbf_error *error) {
+static dvbf_status prepare_filter(follower *f, const cli_options *options, dvbf_settings **settings,
+                                  dvbf_error *error) {
   uint64_t samples = 0, seed = 0;
   dvbf_status status = cli_options_settings(settings, options, "filter", error);
   if (!status) status = read_ahead(f, options, error);
@@ -211,11 +211,11 @@ dvbf_status cli_follow(const cli_options *options, dvbf_error *error) {
   follower f = {0};
   dvbf_settings *settings = NULL;
   bool more = true;
-  dvbf_status status = prepare(&f, options, &settings, error);
+  dvbf_status status = prepare_filter(&f, options, &settings, error);
   while (!status && more) {
     status = cli_stream_next(&f.stream, &more, error);
     f.json = f.stream.json || cli_option(options, "json");
-    if (!status && more) status = follow_line(&f, error);
+    if (!status && more) status = filter_line(&f, error);
   }
   free_follower(&f);
   dvbf_settings_free(settings);

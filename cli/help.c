@@ -15,7 +15,7 @@
 enum { OPTION_COLUMN = 34, WORD_COLUMN = 22, WIDTH = 100 }; /* columns where explanations begin */
 
 /* A heading or paragraphs. */
-static void print_text(FILE *out, const char *text) {
+static void print_paragraph(FILE *out, const char *text) {
   fprintf(out, "\n%s\n", text);
 }
 
@@ -52,7 +52,7 @@ static void print_item(FILE *out, const cli_item *item) {
   if (has_default || item->users) fputs("\n", out);
 }
 
-const cli_writer cli_help_writer = {print_text, print_item, print_text};
+const cli_writer cli_help_writer = {print_paragraph, print_item, print_paragraph};
 
 void cli_help(const cli_command *command, bool all) {
   printf("usage: dvbf %s %s\n\n%s\n", command->name, command->synopsis, command->help);

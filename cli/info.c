@@ -442,9 +442,9 @@ static int compare(const void *a, const void *b) {
  * updates are far below the others. */
 static void print_spark(const dvbf_learning_run *r) {
   static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  enum { HEIGHTS = 8, WIDTH = 60 };
+  enum { HEIGHTS = 8, SPARK_WIDTH = 60 };
   double *sorted = calloc(r->count + 1, sizeof *sorted);
-  size_t n = 0, width = r->count < WIDTH ? r->count : WIDTH;
+  size_t n = 0, width = r->count < SPARK_WIDTH ? r->count : SPARK_WIDTH;
   for (size_t i = 0; sorted && i < r->count; i++)
     if (isfinite(r->valid_bound[i])) sorted[n++] = r->valid_bound[i];
   if (n > 1) {

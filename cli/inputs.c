@@ -49,8 +49,8 @@ static bool from_end(const cli_inputs *in, const cli_options *options) {
 }
 
 /* A forecast past the end of a recording uses all of it, and x is missing for planned inputs. */
-static dvbf_status read_data(cli_inputs *in, const cli_options *options, const char *path,
-                             dvbf_error *error) {
+static dvbf_status read_input(cli_inputs *in, const cli_options *options, const char *path,
+                              dvbf_error *error) {
   dvbf_settings *how = NULL;
   dvbf_status status =
       cli_options_settings_over(&how, options, "data", dvbf_model_settings(in->model), NULL, NULL, error);
@@ -91,7 +91,7 @@ dvbf_status cli_inputs_read(cli_inputs *in, const cli_options *options, dvbf_err
     in->data = NULL;
   }
   if (!path || status) return status;
-  status = read_data(in, options, path, error);
+  status = read_input(in, options, path, error);
   if (!status) status = choose_split(in, path, error);
   return status;
 }

@@ -54,10 +54,10 @@ const char *cli_result(char out[CLI_RESULT], const char *format, double value) {
 }
 
 bool cli_shown(size_t step, size_t count) {
-  enum { SHORT = 25, FIRST = 10 };
+  enum { SHORT = 25, FIRST_STEPS = 10 };
   size_t digit = step;
   while (digit >= 10 && digit % 10 == 0) digit /= 10;
-  return count <= SHORT || step <= FIRST || step == count || digit == 1 || digit == 2 || digit == 3 ||
+  return count <= SHORT || step <= FIRST_STEPS || step == count || digit == 1 || digit == 2 || digit == 3 ||
          digit == 5;
 }
 

@@ -24,16 +24,16 @@ static void print_choice(const char *name, const char *value, const char *was, c
 }
 
 /* Warns about the data; chooses and prints the values that the user left open. */
-static dvbf_status choose_settings(dvbf_settings *settings, const dvbf_data *data, bool quiet,
-                                   dvbf_error *error) {
+static dvbf_status choose_open_settings(dvbf_settings *settings, const dvbf_data *data, bool quiet,
+                                        dvbf_error *error) {
   bool any = false;
   dvbf_status status = quiet ? DVBF_OK : dvbf_data_warnings(data, print_warning, NULL, error);
   return status ? status : dvbf_settings_choose(settings, data, quiet ? NULL : print_choice, &any, error);
 }
 
 /* `updates` are those of the model that was kept. */
-static dvbf_status print_json(const dvbf_model *model, const dvbf_progress *last,
-                              const dvbf_settings *settings, const dvbf_verdict *verdict, dvbf_error *error) {
+static dvbf_status print_run(const dvbf_model *model, const dvbf_progress *last,
+                             const dvbf_settings *settings, const dvbf_verdict *verdict, dvbf_error *error) {
   dvbf_model_info info = dvbf_model_describe(model);
   json_t *json =
       json_pack("{s:I, s:f, s:i, s:I, s:I, s:i, s:o, s:o}", "updates", (json_int_t)info.updates, "seconds",
@@ -88,7 +88,7 @@ static dvbf_status refuse_former(const dvbf_train_options *run, dvbf_error *erro
 }
 
 /* A resumed run keeps its settings; given ones may not change it. */
-static dvbf_status read_settings(dvbf_settings **out, const cli_options *options,
+static dvbf_status read_training(dvbf_settings **out, const cli_options *options,
                                  const dvbf_train_options *run, dvbf_error *error) {
   dv_path path;
   dv_join(path, run->folder, DVBF_RUN_SETTINGS);
@@ -123,18 +123,18 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_verdict *verdict = NULL;
   dvbf_status status = cli_option_needed(&how.folder, options, "output", error);
   if (!status) status = refuse_former(&how, error);
-  if (!status) status = read_settings(&settings, options, &how, error);
+  if (!status) status = read_training(&settings, options, &how, error);
   if (!status) status = dvbf_settings_check(settings, error);
   if (!status) dvbf_settings_ranks(settings, cli_ranks());
   if (!status) status = cli_data_read(&data, options->arguments[0], options, settings, error);
   if (!status && *data->question)
     status = dv_fail(error, DVBF_FORMAT, "%.200s: %s", options->arguments[0], data->question);
   if (!status && first) status = dvbf_folder_make(how.folder, error);
-  if (!status) status = choose_settings(settings, data, quiet, error);
+  if (!status) status = choose_open_settings(settings, data, quiet, error);
   if (!status) status = train(&model, settings, data, &how, &training, quiet, error);
   if (!status) status = judge(&verdict, options, model, data, how.folder, settings, error);
   if (!status && first && cli_option(options, "json"))
-    status = print_json(model, &training.last, settings, verdict, error);
+    status = print_run(model, &training.last, settings, verdict, error);
   if (!status && verdict && first) print_sentence(verdict, how.folder, quiet);
   if (!status && verdict && !verdict->useful) cli_exit_useless();
   dvbf_verdict_free(verdict);
