@@ -114,7 +114,7 @@ static void follow(dv_cross_entropy *p, const double *from, const dv_drawing *d,
     p->cost[first + r] += o->cost(o->user, o->steps, p->z + (size_t)r * n_z, NULL);
 }
 
-static double weigh(double sum, double squares, const dv_drawing *d) {
+static double cost_of_futures(double sum, double squares, const dv_drawing *d) {
   double mean = sum / d->futures, variance = squares / d->futures - mean * mean;
   return mean + d->risk * (variance > 0 ? sqrt(variance) : variance < 0 ? 0 : variance);
 }
@@ -128,7 +128,8 @@ static void judge(dv_cross_entropy *p, const double *from, const dv_drawing *d, 
     }
   }
   follow(p, from, d, -1, first, rows);
-  for (int r = first; r < first + rows && d->futures; r++) p->cost[r] = weigh(p->sum[r], p->squares[r], d);
+  for (int r = first; r < first + rows && d->futures; r++)
+    p->cost[r] = cost_of_futures(p->sum[r], p->squares[r], d);
 }
 
 /* Puts the elites first in `order`, the best in front; costs that are not finite count as worst. */
@@ -200,5 +201,5 @@ double dv_cross_entropy_score(dv_cross_entropy *p, const double *z, const dv_dra
     cost += o->cost(o->user, o->steps, p->z, NULL);
     sum += cost, squares += cost * cost;
   }
-  return weigh(sum, squares, d);
+  return cost_of_futures(sum, squares, d);
 }

@@ -83,22 +83,22 @@ static void fill(const dv_transition_batch *m, dv_program_memory *machine, int c
 }
 
 /* The noise of the first rows; NULL: none, as it was before. */
-static void set_noise(const dv_transition_batch *m, dv_program_memory *machine, int rows,
-                      const double *noise) {
+static void load_noise(const dv_transition_batch *m, dv_program_memory *machine, int rows,
+                       const double *noise) {
   dvbf_real *to = dv_at(&machine->run, machine->program.later.noise);
   for (int i = 0; i < rows * m->n_w; i++) to[i] = noise ? (dvbf_real)noise[i] : 0;
 }
 
-static void move(void *user, int rows, const double *z, const double *u, const double *noise, double *next,
-                 int stride) {
+static void move_rows(void *user, int rows, const double *z, const double *u, const double *noise,
+                      double *next, int stride) {
   dv_transition_batch *m = user;
   dv_program_memory *machine = rows <= m->few ? &m->walk : &m->crowd;
   unsigned before = dv_flush_denormals();
-  if (noise) set_noise(m, machine, rows, noise);
+  if (noise) load_noise(m, machine, rows, noise);
   fill(m, machine, rows, 1, z, u, stride);
   dv_run_forward(&machine->run);
   machine->run.same_weights = true;
-  if (noise) set_noise(m, machine, rows, NULL);
+  if (noise) load_noise(m, machine, rows, NULL);
   dv_restore_denormals(before);
   const dvbf_real *from = dv_at(&machine->run, dvbf_steps(machine->program.z, 1, 1));
   for (int r = 0; r < rows; r++, next += stride)
@@ -122,8 +122,8 @@ static void derive_some(dv_transition_batch *m, int count, const double *z, cons
     }
 }
 
-static void derive(void *user, int steps, const double *z, const double *u, double *a, double *b,
-                   int stride) {
+static void derive_points(void *user, int steps, const double *z, const double *u, double *a, double *b,
+                          int stride) {
   dv_transition_batch *m = user;
   size_t wide = (size_t)stride, n_u = (size_t)m->model->n_u;
   unsigned before = dv_flush_denormals();
@@ -136,7 +136,7 @@ static void derive(void *user, int steps, const double *z, const double *u, doub
 }
 
 dv_dynamics dv_transition_batch_dynamics(dv_transition_batch *moves) {
-  return (dv_dynamics){.user = moves, .move = move, .derive = derive};
+  return (dv_dynamics){.user = moves, .move = move_rows, .derive = derive_points};
 }
 
 enum { MOST_COLUMNS = 64 };
