@@ -12,9 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-/* PARTICLES of the model's filter; ROW_STEPS bounds its time, MOST the memory. Chains have a state for each
- * category of a group, or for each of VALUES ranges of the last value: 0, 1, 2 to 3, 4 to 7 and so on. */
-enum { PARTICLES = 50, ROW_STEPS = 1 << 19, VALUES = 10, MOST = 1 << 24 };
+/* PARTICLES of the model's filter; ROW_STEPS bounds its time, MOST_COUNTS the memory. Chains have a state for
+ * each category of a group, or for each of VALUES ranges of the last value: 0, 1, 2 to 3, 4 to 7 and so on.
+ */
+enum { PARTICLES = 50, ROW_STEPS = 1 << 19, VALUES = 10, MOST_COUNTS = 1 << 24 };
 
 /* ---- Columns ---- */
 
@@ -93,7 +94,7 @@ static dvbf_status learn(columns *c, const dvbf_model *m, const dvbf_sequences *
     if ((size_t)++c->size[c->first[k]] > largest) largest++;
   for (size_t k = 0; k < n; k++) c->size[k] = c->size[c->first[k]];
   c->states = c->grouped ? largest : VALUES;
-  if (c->states >= MOST / n) c->states = 0;
+  if (c->states >= MOST_COUNTS / n) c->states = 0;
   c->sum = dv_calloc(n, (c->states + 1) * sizeof *c->sum);
   c->seen = dv_calloc(n, (c->states + 1) * sizeof *c->seen);
   if (!c->sum || !c->seen) return dv_fail_memory(error, "judging the model");

@@ -14,14 +14,14 @@
 /* ORIGINS are wanted, for smooth curves; those behind the first of a sequence predict HORIZON steps. */
 enum { ORIGINS = 200, HORIZON = 100 };
 /* Columns have curves of their own if there are no more than these, of so many predicted frames. */
-enum { COLUMNS = 64, FRAMES = 1 << 17 };
+enum { MOST_CURVES = 64, FRAMES = 1 << 17 };
 
 /* What is known of each predicted value: squared errors of the model, of the last known value and of the
  * mean, and whether it is there. */
 enum { OF_MODEL, OF_LAST, OF_MEAN, ARE_THERE, KINDS };
 
 /* One set of origins. */
-typedef struct scoring {
+typedef struct origin_set {
   const dvbf_sequences *sequences;
   dvbf_evaluation *out;
   const dv_baseline *baseline;
@@ -34,9 +34,9 @@ typedef struct scoring {
   size_t pixels;            /* of such an image; else 0 */
   double *moved, *stayed;   /* [count][horizon] distance of its centre in both, NaN if it is unknown */
   float *guess;             /* [shards][3 n_x + 2 pixels] */
-} scoring;
+} origin_set;
 
-static void score(const scoring *c, int kind, size_t frame, const float *x, const float *guess) {
+static void score(const origin_set *c, int kind, size_t frame, const float *x, const float *guess) {
   double *to = c->frames[kind] + frame * c->wide;
   to[0] = 0;
   for (size_t k = 0; k < c->sequences->n_x; k++) {
@@ -47,7 +47,7 @@ static void score(const scoring *c, int kind, size_t frame, const float *x, cons
   }
 }
 
-static void count_values(const scoring *c, size_t frame, const float *x) {
+static void count_values(const origin_set *c, size_t frame, const float *x) {
   double *seen = c->frames[ARE_THERE] + frame * c->wide;
   for (size_t k = 0; k < c->sequences->n_x; k++) {
     if (isnan(x[k])) continue;
@@ -57,7 +57,7 @@ static void count_values(const scoring *c, size_t frame, const float *x) {
 }
 
 /* The last known value of each column before the prediction, else the mean. */
-static void find_last(float *last, const scoring *c, const float *x) {
+static void find_last(float *last, const origin_set *c, const float *x) {
   size_t n = c->sequences->n_x;
   for (size_t k = 0; k < n; k++) {
     size_t t = c->observed;
@@ -66,7 +66,7 @@ static void find_last(float *last, const scoring *c, const float *x) {
   }
 }
 
-static void score_baselines(const scoring *c, size_t frame, const float *x, const float *guess,
+static void score_baselines(const origin_set *c, size_t frame, const float *x, const float *guess,
                             const float *last, const float *mean, float *room) {
   count_values(c, frame, x);
   score(c, OF_LAST, frame, x, last);
@@ -77,7 +77,7 @@ static void score_baselines(const scoring *c, size_t frame, const float *x, cons
 }
 
 static void collect(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
-  const scoring *c = user;
+  const origin_set *c = user;
   const dvbf_sequences *s = c->sequences;
   const dvbf_real *output = dvbf_at(&w->run, w->program->output);
   size_t n = s->n_x, rows = (size_t)w->program->rows;
@@ -98,7 +98,7 @@ static void collect(void *user, const dv_worker *w, size_t shard, size_t first, 
 }
 
 /* out [wide][horizon of all] += share * sum over all sequences. */
-static void add_up(double *out, const scoring *c, const dv_pass *pass, int kind, double share) {
+static void add_up(double *out, const origin_set *c, const dv_pass *pass, int kind, double share) {
   double *frames = c->frames[kind];
   dv_pass_gather(pass, c->sequences, frames, c->horizon * c->wide * sizeof *frames);
   for (size_t h = 0; h < c->horizon; h++)
@@ -112,7 +112,7 @@ static void add_up(double *out, const scoring *c, const dv_pass *pass, int kind,
 /* ---- Distances ---- */
 
 /* Mean over the frames where both are known. */
-static void average_distance(double *out, const scoring *c, const dv_pass *pass, double *frames) {
+static void average_distance(double *out, const origin_set *c, const dv_pass *pass, double *frames) {
   dv_pass_gather(pass, c->sequences, frames, c->horizon * sizeof *frames);
   for (size_t h = 0; h < c->horizon; h++) {
     double sum = 0, count = 0;
@@ -125,7 +125,7 @@ static void average_distance(double *out, const scoring *c, const dv_pass *pass,
 }
 
 /* Mean number of predicted frames before the first whose object is more than a pixel away. */
-static double steps_near(const scoring *c) {
+static double steps_near(const origin_set *c) {
   double sum = 0;
   for (size_t i = 0; i < c->sequences->count; i++)
     for (size_t h = 0; h < c->horizon && c->moved[i * c->horizon + h] <= 1; h++) sum += 1;
@@ -134,7 +134,7 @@ static double steps_near(const scoring *c) {
 
 /* ---- One set of origins ---- */
 
-static dvbf_status make_room(scoring *c, size_t shards, dvbf_error *error) {
+static dvbf_status make_room(origin_set *c, size_t shards, dvbf_error *error) {
   size_t frames, values;
   bool room = dv_multiply(c->sequences->count, c->horizon, &frames) && dv_multiply(frames, c->wide, &values);
   for (int kind = 0; kind < KINDS && room; kind++)
@@ -146,7 +146,7 @@ static dvbf_status make_room(scoring *c, size_t shards, dvbf_error *error) {
   return room && c->guess ? DVBF_OK : dv_fail_memory(error, "scoring predictions");
 }
 
-static void free_room(scoring *c) {
+static void free_room(origin_set *c) {
   for (int kind = 0; kind < KINDS; kind++) dv_free(c->frames[kind]);
   DV_FREE(c->moved, c->stayed, c->guess);
   memset(c->frames, 0, sizeof c->frames);
@@ -155,7 +155,7 @@ static void free_room(scoring *c) {
 }
 
 /* Samples, and a prediction without noise, which comes last and scores the baselines too. */
-static dvbf_status run_model(scoring *c, dv_pass *pass, const dv_evaluate_settings *o, dvbf_error *error) {
+static dvbf_status run_model(origin_set *c, dv_pass *pass, const dv_evaluate_settings *o, dvbf_error *error) {
   dvbf_evaluation *e = c->out;
   for (int64_t i = 0; i <= o->samples; i++) {
     dv_conditions conditions = dv_model_conditions(pass->model, (uint64_t)(o->seed + i));
@@ -177,7 +177,7 @@ static dvbf_status run_model(scoring *c, dv_pass *pass, const dv_evaluate_settin
   return DVBF_OK;
 }
 
-static dvbf_status run_linear(scoring *c, const dvbf_model *linear, dv_threads *pool, dvbf_error *error) {
+static dvbf_status run_linear(origin_set *c, const dvbf_model *linear, dv_threads *pool, dvbf_error *error) {
   dv_pass pass = {0};
   dv_conditions conditions = dv_model_conditions(linear, 1);
   conditions.noise_free = true;
@@ -189,7 +189,7 @@ static dvbf_status run_linear(scoring *c, const dvbf_model *linear, dv_threads *
   return status;
 }
 
-static dvbf_status add_set(scoring *c, const dvbf_model *model, const dv_evaluate_settings *o,
+static dvbf_status add_set(origin_set *c, const dvbf_model *model, const dv_evaluate_settings *o,
                            dv_threads *pool, dvbf_error *error) {
   const dvbf_model *linear = c->out->mse_linear ? model->linear : NULL;
   dv_pass pass = {0};
@@ -206,7 +206,7 @@ static dvbf_status add_set(scoring *c, const dvbf_model *model, const dv_evaluat
 /* ---- Evaluation ---- */
 
 /* Prepares distances if the images show an object. */
-static dvbf_status prepare_distances(scoring *c, const dvbf_data *data, dvbf_error *error) {
+static dvbf_status prepare_distances(origin_set *c, const dvbf_data *data, dvbf_error *error) {
   dvbf_evaluation *e = c->out;
   dvbf_status status = dv_tracker_of(&c->tracker, data, c->sequences, error);
   c->pixels = c->tracker.height * c->tracker.width;
@@ -216,7 +216,7 @@ static dvbf_status prepare_distances(scoring *c, const dvbf_data *data, dvbf_err
   return e->distance && e->distance_repeat ? DVBF_OK : dv_fail_memory(error, "scoring predictions");
 }
 
-static dvbf_status add_sets(scoring *c, const dvbf_model *model, const dvbf_data *data,
+static dvbf_status add_sets(origin_set *c, const dvbf_model *model, const dvbf_data *data,
                             const dv_evaluate_settings *o, dv_threads *pool, dvbf_error *error) {
   const dvbf_sequences *s = c->sequences;
   dvbf_sequences later = {0};
@@ -235,11 +235,12 @@ dvbf_status dv_horizon_errors(dvbf_evaluation *e, const dvbf_model *model, const
                               dvbf_error *error) {
   size_t needed = (size_t)dv_model_frames_needed(model), asked = (size_t)o->observe;
   dv_baseline baseline = {0};
-  scoring c = {.sequences = s, .out = e, .baseline = &baseline, .observed = asked > needed ? asked : needed};
+  origin_set c = {
+      .sequences = s, .out = e, .baseline = &baseline, .observed = asked > needed ? asked : needed};
   if (c.observed >= s->steps) return DVBF_OK;
   e->observed = c.observed;
   e->horizon = s->steps - c.observed;
-  bool each = !data->image_height && s->n_x <= COLUMNS && s->count <= FRAMES / e->horizon;
+  bool each = !data->image_height && s->n_x <= MOST_CURVES && s->count <= FRAMES / e->horizon;
   e->columns = each ? s->n_x : 0;
   c.wide = 1 + e->columns;
   size_t values = c.wide * e->horizon;

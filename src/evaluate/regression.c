@@ -118,7 +118,7 @@ static double *output_weights(double *of, const network *net) {
   return of + (net->k + 1) * UNITS;
 }
 
-static dvbf_status init(network *net, size_t k, size_t m, dvbf_error *error) {
+static dvbf_status init_network(network *net, size_t k, size_t m, dvbf_error *error) {
   *net = (network){.k = k, .m = m, .size = (k + 1) * UNITS + (UNITS + k + 1) * m};
   net->memory = dv_calloc(4 * net->size + 3 * (k + m) + 2 * UNITS, sizeof *net->memory);
   if (!net->memory) return dv_fail_memory(error, "a regression by a network");
@@ -166,7 +166,7 @@ static void predict(network *net, const float *x) {
 }
 
 /* Adds the gradient of half the squared error of the row that was predicted last. */
-static void learn(network *net, const float *y) {
+static void backpropagate(network *net, const float *y) {
   const double *v = output_weights(net->values, net);
   double *dw = net->gradient, *dv = output_weights(net->gradient, net);
   size_t k = net->k, m = net->m;
@@ -203,7 +203,7 @@ static void train(network *net, const float *x, const float *y, size_t n) {
     for (size_t b = 0; b < BATCH; b++) {
       size_t row = b * batches + u % batches;
       predict(net, x + row * net->k);
-      learn(net, y + row * net->m);
+      backpropagate(net, y + row * net->m);
     }
     step(net, 0.005 * (1 - (double)u / UPDATES), u + 1);
   }
@@ -232,7 +232,7 @@ dvbf_status dv_network_regress(double *r2, const float *x, size_t n, size_t k, c
     return dv_fail(error, DVBF_FORMAT,
                    "%zu frames are too few for a regression by a network: at least %d are needed", n,
                    4 * BATCH);
-  dvbf_status status = init(&net, k, m, error);
+  dvbf_status status = init_network(&net, k, m, error);
   if (status) return status;
   standardise(net.mean, net.scale, x, half, k);
   standardise(net.mean + k, net.scale + k, y, half, m);

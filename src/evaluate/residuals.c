@@ -20,9 +20,9 @@ static double tail(double q) {
 }
 
 /* Sums of one column over all views. */
-typedef struct sums {
+typedef struct error_sums {
   double n, mean, square, product[DVBF_LAGS];
-} sums;
+} error_sums;
 
 /* Errors of a column of one view, NaN if x is missing. */
 static void errors_of(const dv_rolling *r, size_t i, size_t k, const float *x, double *error, size_t steps) {
@@ -33,7 +33,7 @@ static void errors_of(const dv_rolling *r, size_t i, size_t k, const float *x, d
   }
 }
 
-static void add_products(sums *s, const double *error, size_t steps) {
+static void add_products(error_sums *s, const double *error, size_t steps) {
   for (size_t t = 0; t < steps; t++) {
     double a = error[t] - s->mean / s->n;
     if (isnan(a)) continue;
@@ -57,7 +57,7 @@ static void count_errors(double bins[DVBF_BINS], const dv_rolling *r, size_t i, 
 }
 
 /* Runs over the views twice, since the mean error is subtracted. */
-static void add_column(sums *s, double bins[DVBF_BINS], const dv_rolling *r, size_t k, float *buffer,
+static void add_column(error_sums *s, double bins[DVBF_BINS], const dv_rolling *r, size_t k, float *buffer,
                        double *error) {
   const dvbf_sequences *v = &r->views;
   for (int pass = 0; pass < 2; pass++)
@@ -72,7 +72,7 @@ static void add_column(sums *s, double bins[DVBF_BINS], const dv_rolling *r, siz
 }
 
 /* Returns how many of the autocorrelations are outside the band. */
-static double close_column(dvbf_whiteness *out, size_t k, const sums *s) {
+static double close_column(dvbf_whiteness *out, size_t k, const error_sums *s) {
   double q = 0, outside = 0;
   out->p[k] = NAN;
   for (int l = 0; l < DVBF_LAGS; l++) {
@@ -97,7 +97,7 @@ dvbf_status dv_whiteness_of(dvbf_whiteness *out, const dv_rolling *r, dvbf_error
   if (!status && r->by[DVBF_BY_LEARNED]) {
     status = dv_sequence_buffer(&buffer, &r->views, r->views.steps, error);
     for (size_t k = 0; k < n && !status; k++) {
-      sums s = {0};
+      error_sums s = {0};
       add_column(&s, out->histogram[k], r, k, buffer, errors);
       out->band = 1.96 / sqrt(fmax(1, s.n));
       outside += close_column(out, k, &s);

@@ -11,15 +11,24 @@
 #include <math.h>
 #include <string.h>
 
-/* Free runs begin at up to ORIGINS places of long recordings. SAMPLES makes the central 50 % and 90 % whole
- * numbers of ranks; WIDE data, such as images, get fewer. ROW_STEPS bounds the time, VALUES the memory. */
-enum { ORIGINS = 10, SAMPLES = 39, FEW = 9, WIDE = 64, LEAST = 20, ROW_STEPS = 1 << 20, VALUES = 1 << 25 };
+/* Free runs begin at up to RUN_ORIGINS places of long recordings. SAMPLES makes the central 50 % and 90 %
+ * whole numbers of ranks; WIDE_DATA, such as images, get fewer. MOST_WORK bounds the time, MOST_REALS
+ * the memory. */
+enum {
+  RUN_ORIGINS = 10,
+  SAMPLES = 39,
+  FEW_SAMPLES = 9,
+  WIDE_DATA = 64,
+  SHORTEST_RUN = 20,
+  MOST_WORK = 1 << 20,
+  MOST_REALS = 1 << 25
+};
 enum { MOST_RANKS = 1 << 22 }; /* counts that are kept by column */
 
 /* ---- Parts to predict ---- */
 
 static size_t samples_for(const dvbf_sequences *s) {
-  return s->n_x > WIDE ? FEW : SAMPLES;
+  return s->n_x > WIDE_DATA ? FEW_SAMPLES : SAMPLES;
 }
 
 dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
@@ -41,7 +50,7 @@ dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t
     size_t i = j * s->count / chosen, length = dvbf_sequence_length(s, i);
     for (size_t o = later; o < each; o++) {
       size_t offset = o * length / each, rest = length - offset;
-      if (rest <= first || (o && rest < first + LEAST)) break;
+      if (rest <= first || (o && rest < first + SHORTEST_RUN)) break;
       size_t steps = rest < cap ? rest : cap;
       out->start[out->count] = dvbf_sequence_start(s, i) + offset;
       out->length[out->count++] = (uint32_t)steps;
@@ -53,8 +62,8 @@ dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t
 
 /* ---- Predicting ---- */
 
-static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, bool free_run,
-                           const dv_estimate_request *ask, dvbf_error *error) {
+static dvbf_status predict_views(dv_rolling *r, dvbf_way way, const dvbf_model *m, bool free_run,
+                                 const dv_estimate_request *ask, dvbf_error *error) {
   dv_estimate_request request = *ask;
   request.kind = free_run ? DV_PREDICT : DV_FILTER;
   request.forecast = !free_run;
@@ -96,8 +105,8 @@ static void rank(dv_rolling *r, size_t i, size_t t, size_t k, double x) {
 }
 
 /* One value by all methods; a prediction that is not finite has an infinite error. */
-static void score(dv_rolling *r, const dv_baseline *y, size_t i, size_t t, size_t k, double x, double last,
-                  size_t block) {
+static void score_value(dv_rolling *r, const dv_baseline *y, size_t i, size_t t, size_t k, double x,
+                        double last, size_t block) {
   double unit = y->unit[k] > 0 ? y->unit[k] : INFINITY;
   for (int way = 0; way < DVBF_WAYS; way++) {
     const dvbf_estimates *e = r->by[way];
@@ -120,7 +129,7 @@ static void score_view(dv_rolling *r, const dv_baseline *y, size_t i, const floa
     for (size_t k = 0; k < n; k++) {
       if (isnan(x[k])) continue;
       if (t >= r->first)
-        score(r, y, i, t, k, (double)x[k], (double)last[k], (done + t) * DV_ROLLING_BLOCKS / all);
+        score_value(r, y, i, t, k, (double)x[k], (double)last[k], (done + t) * DV_ROLLING_BLOCKS / all);
       if (t >= r->first && r->ranks && y->unit[k] > 0) rank(r, i, t, k, (double)x[k]);
       if (t < r->first || !free_run) last[k] = x[k];
     }
@@ -153,7 +162,7 @@ void dv_rolling_clear(dv_rolling *r) {
   *r = (dv_rolling){0};
 }
 
-static dvbf_status make_room(dv_rolling *r, size_t n_x, dvbf_error *error) {
+static dvbf_status make_sums(dv_rolling *r, size_t n_x, dvbf_error *error) {
   bool room = (r->count = dv_calloc(n_x, sizeof *r->count));
   for (int way = 0; way < DVBF_WAYS; way++)
     room = (r->square[way] = dv_calloc(n_x, sizeof *r->square[way])) && room;
@@ -167,16 +176,16 @@ dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequen
   const dvbf_model *linear = m->linear;
   *r = (dv_rolling){.first = needed_by(m, free_run), .views.n_x = s->n_x, .ranks = m->density->sigma};
   r->n_ranks = samples_for(s) + 1;
-  dvbf_status status = make_room(r, s->n_x, error);
+  dvbf_status status = make_sums(r, s->n_x, error);
   if (status || !can_predict(m, free_run)) return status;
   if (linear && needed_by(linear, free_run) > r->first) r->first = needed_by(linear, free_run);
   if (free_run && ask->observe > r->first) r->first = ask->observe;
-  size_t samples = samples_for(s), rows = ROW_STEPS / samples, room = VALUES / (samples * s->n_x);
+  size_t samples = samples_for(s), rows = MOST_WORK / samples, room = MOST_REALS / (samples * s->n_x);
   size_t budget = rows < room ? rows : room > 1 ? room : 1; /* steps that may be predicted in all */
-  status = dv_views_choose(&r->views, s, r->first, free_run ? ORIGINS : 1, 0, budget, false, error);
+  status = dv_views_choose(&r->views, s, r->first, free_run ? RUN_ORIGINS : 1, 0, budget, false, error);
   if (status || !r->views.count) return status;
-  status = predict(r, DVBF_BY_LEARNED, m, free_run, ask, error);
-  if (!status && linear) status = predict(r, DVBF_BY_LINEAR, linear, free_run, ask, error);
+  status = predict_views(r, DVBF_BY_LEARNED, m, free_run, ask, error);
+  if (!status && linear) status = predict_views(r, DVBF_BY_LINEAR, linear, free_run, ask, error);
   return status ? status : score_all(r, y, free_run, error);
 }
 

@@ -307,7 +307,7 @@ static void measure_norm(const descent *d, place *at, double p, double unit) {
 }
 
 /* next = now with T exp(by G) in the place of T. */
-static void step(descent *d, double by) {
+static void step_transform(descent *d, double by) {
   size_t n = (size_t)d->n, square = size_of_square(d);
   double *values = d->scratch, *vectors = values + square, *there = vectors + square, *back = there + square,
          *product = back + square;
@@ -330,7 +330,7 @@ static void step(descent *d, double by) {
 
 /* Takes the next place if f is smaller there; false if not. */
 static bool go(descent *d, double p, double by) {
-  step(d, by);
+  step_transform(d, by);
   measure_norm(d, &d->next, p, d->now.length);
   if (!(d->next.f < d->now.f)) return false;
   place swap = d->now;

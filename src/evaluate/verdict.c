@@ -145,7 +145,7 @@ static bool differs(const dv_blocks *blocks, dvbf_way with) {
   return mean * mean > 4 * variance;
 }
 
-static comparison compare(const dvbf_rolling *scores, const dv_blocks *blocks, dvbf_way with) {
+static comparison compare_errors(const dvbf_rolling *scores, const dv_blocks *blocks, dvbf_way with) {
   double ours = scores->score[DVBF_BY_LEARNED].rmse, other = scores->score[with].rmse;
   comparison c = {with, isfinite(ours) ? (ours > 0 ? other / ours : INFINITY) : 0, 0};
   if (isfinite(ours) && !(ours > 0) && !(other > 0)) c.ratio = 1;
@@ -197,12 +197,12 @@ static bool is_useful(const dvbf_verdict *v, const dv_evidence *e) {
   if (by_likelihood(v, e)) return fewer_nats(&e->nats, e->nats.mean, v->nats.mean) > 0;
   const dvbf_rolling *far = &v->free_run, *near = &v->one_step;
   if (known(far)) {
-    int sign = compare(far, &e->free_run, DVBF_BY_MEAN).sign;
+    int sign = compare_errors(far, &e->free_run, DVBF_BY_MEAN).sign;
     if (sign) return sign > 0;
   }
   if (!known(near)) return !known(far);
-  return compare(near, &e->one_step, DVBF_BY_MEAN).sign > 0 &&
-         compare(near, &e->one_step, DVBF_BY_LAST).sign > 0;
+  return compare_errors(near, &e->one_step, DVBF_BY_MEAN).sign > 0 &&
+         compare_errors(near, &e->one_step, DVBF_BY_LAST).sign > 0;
 }
 
 /* ---- Sentence ---- */
@@ -279,12 +279,12 @@ static void put_sentence(dvbf_verdict *v, const dv_evidence *e) {
     return;
   }
   comparison of_far = {0}, of_near = {0};
-  if (known(far)) of_far = compare(far, &e->free_run, rival(far));
-  if (known(near)) of_near = compare(near, &e->one_step, rival(near));
+  if (known(far)) of_far = compare_errors(far, &e->free_run, rival(far));
+  if (known(near)) of_near = compare_errors(near, &e->one_step, rival(near));
   if (known(far)) put_comparison(v, "free run", of_far, false);
   if (known(far) && known(near)) put(v, ", ");
   if (known(near)) put_comparison(v, "one step", of_near, known(far) && of_far.with == of_near.with);
-  if (known(far) && known(near) && compare(far, &e->free_run, DVBF_BY_MEAN).sign <= 0)
+  if (known(far) && known(near) && compare_errors(far, &e->free_run, DVBF_BY_MEAN).sign <= 0)
     put(v, ": use it to filter, not to simulate");
 }
 
