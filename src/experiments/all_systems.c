@@ -30,18 +30,18 @@ static const struct {
 enum { ANIMALS = sizeof animals / sizeof *animals, AHEAD = 10 };
 
 /* Results of one training, on test data. */
-enum { ERROR, ERROR_REPEAT, PLACE, VELOCITY, DISTANCE, SECONDS, VALUES };
+enum { ERROR, ERROR_REPEAT, PLACE, VELOCITY, DISTANCE, SECONDS, MEASURES };
 static const struct {
   const char *heading, *key;
   int decimals;
-} values[VALUES] = {{"error, 10 ahead", "error_10", 3},     {"last frame", "error_10_repeat", 3},
-                    {"R^2 of places", "place_r2", 3},       {"R^2 of velocities", "velocity_r2", 3},
-                    {"pixels, 10 ahead", "distance_10", 2}, {"seconds", "seconds", 0}};
+} values[MEASURES] = {{"error, 10 ahead", "error_10", 3},     {"last frame", "error_10_repeat", 3},
+                      {"R^2 of places", "place_r2", 3},       {"R^2 of velocities", "velocity_r2", 3},
+                      {"pixels, 10 ahead", "distance_10", 2}, {"seconds", "seconds", 0}};
 
 typedef struct result {
   size_t animal;
   uint64_t seed;
-  double value[VALUES]; /* NaN: there is none */
+  double value[MEASURES]; /* NaN: there is none */
 } result;
 
 typedef struct zoo {
@@ -143,7 +143,7 @@ static dvbf_status run_one(zoo *z, size_t animal, uint64_t seed, dvbf_error *err
   dvbf_data *data = NULL;
   dvbf_model *model = NULL;
   *r = (result){.animal = animal, .seed = seed};
-  for (int i = 0; i < VALUES; i++) r->value[i] = NAN;
+  for (int i = 0; i < MEASURES; i++) r->value[i] = NAN;
   dvbf_status status = make_folder(folder, z, r, error);
   dv_join(file, folder, "data.h5");
   dv_join(run, folder, "run");
@@ -171,7 +171,7 @@ static dvbf_status keep_json(const zoo *z, dvbf_error *error) {
   for (size_t i = 0; i < z->count; i++) {
     const result *r = &z->results[i];
     json_t *one = json_pack("{s:s, s:I}", "system", animals[r->animal].name, "seed", (json_int_t)r->seed);
-    for (int k = 0; k < VALUES; k++) json_object_set_new(one, values[k].key, dv_json_number(r->value[k]));
+    for (int k = 0; k < MEASURES; k++) json_object_set_new(one, values[k].key, dv_json_number(r->value[k]));
     json_array_append_new(all, one);
   }
   dvbf_status status = dv_json_text(&z->out->json, json_pack("{s:o}", "zoo", all), error);
@@ -182,13 +182,13 @@ static dvbf_status keep_json(const zoo *z, dvbf_error *error) {
 static dvbf_status fill_table(dvbf_table *t, const zoo *z, dvbf_error *error) {
   dvbf_status status =
       dv_table_init(t, "On test data. Errors are over the variance of x: the mean image has 1", z->count + 1,
-                    VALUES + 1, error);
+                    MEASURES + 1, error);
   if (status) return status;
-  for (size_t k = 0; k < VALUES; k++) dv_table_put(t, 0, k + 1, "%s", values[k].heading);
+  for (size_t k = 0; k < MEASURES; k++) dv_table_put(t, 0, k + 1, "%s", values[k].heading);
   for (size_t i = 0; i < z->count; i++) {
     const result *r = &z->results[i];
     dv_table_put(t, i + 1, 0, "%s, seed %llu", animals[r->animal].name, (unsigned long long)r->seed);
-    for (size_t k = 0; k < VALUES; k++)
+    for (size_t k = 0; k < MEASURES; k++)
       if (isfinite(r->value[k]))
         dv_table_put(t, i + 1, k + 1, "%.*f", values[k].decimals, r->value[k]);
       else

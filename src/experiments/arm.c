@@ -2,7 +2,7 @@
  * angle is relative to the first link. */
 #include "experiments/system.h"
 
-enum { FIRST, SECOND, FIRST_TURN, SECOND_TURN, STATE };
+enum { FIRST_ANGLE, SECOND, FIRST_TURN, SECOND_TURN, ARM_STATE };
 enum { STATES = 6 };
 static const char state_names[STATES][32] = {"elbow x", "elbow y",           "tip x",
                                              "tip y",   "shoulder velocity", "elbow velocity"};
@@ -17,16 +17,16 @@ static void slope(const dv_system *s, const double *state, const double *u, doub
   double first = u[0] - friction * one + h * (2 * one * two + two * two);
   double second = u[1] - friction * two - h * one * one;
   double determinant = m11 * m22 - m12 * m12;
-  out[FIRST] = one;
+  out[FIRST_ANGLE] = one;
   out[SECOND] = two;
   out[FIRST_TURN] = (m22 * first - m12 * second) / determinant;
   out[SECOND_TURN] = (m11 * second - m12 * first) / determinant;
 }
 
 static void reset(const dv_system *s, dv_random *random, double *state) {
-  state[FIRST] = dv_random_symmetric(random, s->near * 3.14159265358979);
+  state[FIRST_ANGLE] = dv_random_symmetric(random, s->near * 3.14159265358979);
   state[SECOND] = dv_random_symmetric(random, s->near * 2);
-  for (int k = FIRST_TURN; k < STATE; k++) state[k] = dv_random_symmetric(random, s->near * 1.5);
+  for (int k = FIRST_TURN; k < ARM_STATE; k++) state[k] = dv_random_symmetric(random, s->near * 1.5);
 }
 
 static void step(const dv_system *s, double *state, const double *u) {
@@ -34,16 +34,16 @@ static void step(const dv_system *s, double *state, const double *u) {
   for (int i = 0; i < SUBSTEPS; i++) dv_runge_kutta(s, slope, state, u, s->dt / SUBSTEPS);
 }
 
-static void tell(const dv_system *s, const double *state, float *truth) {
-  double both = state[FIRST] + state[SECOND], x = cos(state[FIRST]), y = sin(state[FIRST]);
+static void tell_arm(const dv_system *s, const double *state, float *truth) {
+  double both = state[FIRST_ANGLE] + state[SECOND], x = cos(state[FIRST_ANGLE]), y = sin(state[FIRST_ANGLE]);
   const double told[STATES] = {x, y, x + cos(both), y + sin(both), state[FIRST_TURN], state[SECOND_TURN]};
   for (int i = 0; i < s->n_s; i++) truth[i] = (float)told[i];
 }
 
 static void from(const dv_system *s, const double *truth, double *state) {
-  state[FIRST] = atan2(truth[1], truth[0]);
+  state[FIRST_ANGLE] = atan2(truth[1], truth[0]);
   state[SECOND] =
-      remainder(atan2(truth[3] - truth[1], truth[2] - truth[0]) - state[FIRST], 6.283185307179586477);
+      remainder(atan2(truth[3] - truth[1], truth[2] - truth[0]) - state[FIRST_ANGLE], 6.283185307179586477);
   state[FIRST_TURN] = truth[4];
   state[SECOND_TURN] = truth[5];
 }
@@ -52,18 +52,18 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
   const dv_shared_settings *p = s->settings;
   double size = (double)s->data.size, middle = (size - 1) / 2, reach = 0.22 * size,
          thick = p->thickness * size;
-  double both = state[FIRST] + state[SECOND];
-  dv_spot elbow = {middle - reach * sin(state[FIRST]), middle + reach * cos(state[FIRST])};
+  double both = state[FIRST_ANGLE] + state[SECOND];
+  dv_spot elbow = {middle - reach * sin(state[FIRST_ANGLE]), middle + reach * cos(state[FIRST_ANGLE])};
   dv_spot tip = {elbow.row - reach * sin(both), elbow.column + reach * cos(both)};
   dv_raster_rod(to, (dv_spot){middle, middle}, elbow, thick / 2, DV_INK_BLUE);
   dv_raster_rod(to, elbow, tip, thick / 2, DV_INK_RED);
 }
 
-const dv_system dv_system_arm = {DV_SYSTEM(STATE, 2, STATES),
+const dv_system dv_system_arm = {DV_SYSTEM(ARM_STATE, 2, STATES),
                                  .dt = 0.1,
                                  .limit = 3,
                                  .uses_near = true,
-                                 .tell = tell,
+                                 .tell = tell_arm,
                                  .from = from,
                                  .draw = draw,
                                  .goal = {.measure = "distance of the tip",

@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "experiments/system.h"
 
-enum { AXES = 2, STATES = 2 * AXES }; /* positions, then velocities */
-static const char state_names[STATES][32] = {"x", "y", "velocity x", "velocity y"};
+enum { AXES = 2, BALL_STATES = 2 * AXES }; /* positions, then velocities */
+static const char state_names[BALL_STATES][32] = {"x", "y", "velocity x", "velocity y"};
 
 /* Moves the ball without walls, then folds its position back into [0, 1]. Reflections repeat with period 2;
  * each one reverses the velocity. */
@@ -49,5 +49,5 @@ static dvbf_status prepare(dv_system *s, dvbf_error *error) {
   return DVBF_OK;
 }
 
-const dv_system dv_system_ball = {DV_SYSTEM(STATES, AXES, STATES), .limit = 1, .prepare = prepare,
+const dv_system dv_system_ball = {DV_SYSTEM(BALL_STATES, AXES, BALL_STATES), .limit = 1, .prepare = prepare,
                                   .tell = dv_tell_state, .draw = draw};

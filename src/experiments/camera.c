@@ -2,8 +2,8 @@
  * and it bounces where the scene ends. */
 #include "experiments/system.h"
 
-enum { AXES = 2, STATES = 2 * AXES }; /* positions in views, then velocities per step */
-static const char state_names[STATES][32] = {"x", "y", "velocity x", "velocity y"};
+enum { AXES = 2, CAMERA_STATES = 2 * AXES }; /* positions in views, then velocities per step */
+static const char state_names[CAMERA_STATES][32] = {"x", "y", "velocity x", "velocity y"};
 
 static const double extent = 1.8, keeps = 0.95, gain = 0.02, first_speed = 0.04;
 
@@ -22,5 +22,5 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
   dv_raster_texture(to, (dv_spot){state[1], state[0]}, extent, fmin(1, 2 * p->texture));
 }
 
-const dv_system dv_system_camera = {DV_SYSTEM(STATES, AXES, STATES), .dt = 1, .limit = 1,
+const dv_system dv_system_camera = {DV_SYSTEM(CAMERA_STATES, AXES, CAMERA_STATES), .dt = 1, .limit = 1,
                                     .tell = dv_tell_state, .draw = draw};

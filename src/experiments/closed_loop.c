@@ -90,8 +90,8 @@ static void explore(const dv_system *p, float *u, double share, dv_random *rando
   }
 }
 
-static bool run_one(dv_episodes *e, size_t number, const dv_system *p, const dv_pilot *pilot,
-                    const dv_running *how) {
+static bool run_episode(dv_episodes *e, size_t number, const dv_system *p, const dv_pilot *pilot,
+                        const dv_running *how) {
   const dv_loop_settings *s = how->settings;
   dv_random random =
       dv_random_at((uint64_t)s->loop_seed, DV_STREAM_SIMULATION, 1000 + how->round, (uint32_t)number);
@@ -131,7 +131,7 @@ dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_system *p, 
   for (size_t i = 0; i < count && !status; i++)
     if (dv_interrupted(how->interrupt))
       status = dv_fail_stopped(error);
-    else if (!run_one(out, i, p, pilot, how))
+    else if (!run_episode(out, i, p, pilot, how))
       status = dv_fail(error, DVBF_ARGUMENT,
                        "the motion diverged in closed loop %zu; use a smaller dt or weaker forces", i);
   if (status) dv_episodes_free(out);

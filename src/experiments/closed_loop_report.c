@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_SHOWN = 10, ROWS = 3, MOST_FRAMES = 120 }; /* closed loops of the page; frames of the video */
+enum { MOST_SHOWN = 10, PICTURES = 3, MOST_FRAMES = 120 }; /* closed loops of the page; frames of the video */
 
 typedef struct pictures {
   size_t count;         /* closed loops */
@@ -81,13 +81,13 @@ static dvbf_status write_strip(const dv_loop_shown *s, const pictures *p, dvbf_e
   const dv_episodes *e = s->episodes;
   size_t size = (size_t)s->system->data.size;
   dv_path path;
-  dvbf_strip_row rows[ROWS] = {
+  dvbf_strip_row rows[PICTURES] = {
       {"camera", e->x, 0}, {"belief", p->belief, 0}, {"end of the plan", p->plan, 0}};
   dvbf_figure_strips figure = {.title = "A closed loop",
                                .frames = e->steps,
                                .height = size,
                                .width = size,
-                               .rows = ROWS,
+                               .rows = PICTURES,
                                .row = rows,
                                .channels = (size_t)s->system->data.channels};
   dv_join(path, s->asked->folder, "control");
@@ -97,11 +97,11 @@ static dvbf_status write_strip(const dv_loop_shown *s, const pictures *p, dvbf_e
 static dvbf_status write_video(const dv_loop_shown *s, const pictures *p, dvbf_error *error) {
   const dv_episodes *e = s->episodes;
   dv_path path;
-  const float *rows[ROWS] = {e->x, p->belief, p->plan};
+  const float *rows[PICTURES] = {e->x, p->belief, p->plan};
   dv_video video = {.frames = e->steps < MOST_FRAMES ? e->steps : MOST_FRAMES,
                     .size = (size_t)s->system->data.size,
                     .channels = (size_t)s->system->data.channels,
-                    .columns = ROWS,
+                    .columns = PICTURES,
                     .images = rows,
                     .seconds = s->system->dt};
   dv_join(path, s->asked->folder, "control.apng");
@@ -112,7 +112,7 @@ static dvbf_status write_video(const dv_loop_shown *s, const pictures *p, dvbf_e
 
 static dvbf_status add_table(dvbf_page *page, const dv_loop_shown *s, dvbf_error *error) {
   const dvbf_loop_result *o = s->outcome;
-  enum { LINES = 9, COLUMNS = 2 };
+  enum { LINES = 9, TABLE_COLUMNS = 2 };
   char text[LINES][64];
   const char *names[LINES] = {"",
                               "steps in the goal region",
@@ -123,7 +123,7 @@ static dvbf_status add_table(dvbf_page *page, const dv_loop_shown *s, dvbf_error
                               "microseconds of a step: median",
                               "99 % are below",
                               "training sequences"};
-  const char *cells[LINES * COLUMNS];
+  const char *cells[LINES * TABLE_COLUMNS];
   dv_print(text[0], sizeof text[0], "%zu closed loops of %zu steps", o->episodes, o->steps);
   dv_result_text(text[1], "%.1f %%", 100 * o->share);
   dv_print(text[2], sizeof text[2], "%zu", o->reached);
@@ -134,12 +134,12 @@ static dvbf_status add_table(dvbf_page *page, const dv_loop_shown *s, dvbf_error
   dv_result_text(text[7], "%.0f", o->late);
   dv_print(text[8], sizeof text[8], "%zu of %zu frames", o->sequences, o->frames);
   for (size_t i = 0; i < LINES; i++) cells[2 * i] = names[i], cells[2 * i + 1] = text[i];
-  return dvbf_page_table(page, &(dvbf_table){.rows = LINES, .columns = COLUMNS, .cells = cells}, error);
+  return dvbf_page_table(page, &(dvbf_table){.rows = LINES, .columns = TABLE_COLUMNS, .cells = cells}, error);
 }
 
 static dvbf_status add_film(dvbf_page *page, const dv_loop_shown *s, const pictures *p, dvbf_error *error) {
   size_t size = (size_t)s->system->data.size;
-  dvbf_film_row rows[ROWS] = {
+  dvbf_film_row rows[PICTURES] = {
       {"camera", s->episodes->x, 0}, {"belief", p->belief, 0}, {"end of the plan", p->plan, 0}};
   dvbf_film film = {
       .caption =
@@ -149,7 +149,7 @@ static dvbf_status add_film(dvbf_page *page, const dv_loop_shown *s, const pictu
       .frames = s->episodes->steps,
       .height = size,
       .width = size,
-      .rows = ROWS,
+      .rows = PICTURES,
       .row = rows,
       .black = 0,
       .white = 1,
@@ -173,7 +173,7 @@ static dvbf_status add_space(dvbf_page *page, const dv_loop_shown *s, const pict
   return dvbf_page_space(page, &space, error);
 }
 
-static dvbf_status write_page(const dv_loop_shown *s, const pictures *p, dvbf_error *error) {
+static dvbf_status write_loop_page(const dv_loop_shown *s, const pictures *p, dvbf_error *error) {
   dvbf_page *page = NULL;
   dv_path path;
   dvbf_status status = dvbf_page_new(&page, "Control from pictures", error);
@@ -219,7 +219,7 @@ dvbf_status dv_loop_show(const dv_loop_shown *s, dvbf_error *error) {
   if (!status) status = write_json(s, error);
   if (!status) status = write_strip(s, &p, error);
   if (!status) status = write_video(s, &p, error);
-  if (!status) status = write_page(s, &p, error);
+  if (!status) status = write_loop_page(s, &p, error);
   DV_FREE(p.belief, p.plan);
   return status;
 }

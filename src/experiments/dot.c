@@ -2,8 +2,8 @@
  * texture that does not move. */
 #include "experiments/system.h"
 
-enum { AXES = 2, STATES = 2 * AXES }; /* positions, then velocities per step */
-static const char state_names[STATES][32] = {"x", "y", "velocity x", "velocity y"};
+enum { AXES = 2, DOT_STATES = 2 * AXES }; /* positions, then velocities per step */
+static const char state_names[DOT_STATES][32] = {"x", "y", "velocity x", "velocity y"};
 
 static const double margin = 0.1, keeps = 0.98, gain = 0.0125, first_speed = 0.03;
 
@@ -31,5 +31,5 @@ static void draw_textured(const dv_system *s, const double *state, dv_raster *to
 }
 
 #define DOT(drawing)                                                                                         \
-  DV_SYSTEM(STATES, AXES, STATES), .dt = 1, .limit = 1, .tell = dv_tell_state, .draw = drawing
+  DV_SYSTEM(DOT_STATES, AXES, DOT_STATES), .dt = 1, .limit = 1, .tell = dv_tell_state, .draw = drawing
 const dv_system dv_system_dot = {DOT(draw)}, dv_system_textured_dot = {DOT(draw_textured)};

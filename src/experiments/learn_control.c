@@ -84,7 +84,7 @@ static bool watch(const dvbf_progress *progress, void *user) {
   return !l->stopped;
 }
 
-static dvbf_status train(learning *l, bool first, dvbf_error *error) {
+static dvbf_status train_model(learning *l, bool first, dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_train_options how = {
       .progress = watch, .user_data = l, .folder = l->asked->folder, .force = l->asked->force || !first};
@@ -188,7 +188,7 @@ static dvbf_status learn(learning *l, dvbf_error *error) {
   for (int64_t round = 1; more && !status; round++) {
     if (round > 1 && l->settings->collect) status = collect(l, (uint32_t)round, error);
     if (!status) tell(l, "training %lld, on %zu sequences", (long long)round, l->data->train.count);
-    if (!status) status = train(l, round == 1, error);
+    if (!status) status = train_model(l, round == 1, error);
     if (!status) status = make_controller(l, error);
     if (!status) more = goes_on(l, round);
   }
@@ -226,7 +226,7 @@ static dvbf_status system_of(dv_system *out, const dvbf_settings *settings, dvbf
                  dv_settings_table_name(settings), known);
 }
 
-static dvbf_status prepare(learning *l, dvbf_error *error) {
+static dvbf_status prepare_learning(learning *l, dvbf_error *error) {
   l->settings = dv_settings_loop(l->asked->loop, error);
   if (!l->settings) return DVBF_ARGUMENT;
   dvbf_status status = system_of(&l->system, l->asked->system, error);
@@ -242,7 +242,7 @@ static dvbf_status prepare(learning *l, dvbf_error *error) {
 
 dvbf_status dvbf_learn_control(dvbf_loop_result **out, const dvbf_loop *asked, dvbf_error *error) {
   learning l = {.asked = asked, .interrupt = asked->train ? dv_settings_interrupt(asked->train) : NULL};
-  dvbf_status status = prepare(&l, error);
+  dvbf_status status = prepare_learning(&l, error);
   if (!status) status = learn(&l, error);
   if (!status) status = judge(&l, error);
   if (status)

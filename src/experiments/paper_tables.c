@@ -31,7 +31,7 @@ static double statistic(double *values, size_t count, size_t which) {
 
 /* Of quantity c of table k: row 0 has the paper's numbers, then there is a row for each seed, and then one
  * for each statistic over them. NaN: there is none. */
-static double value_of(const dv_study *s, size_t m, size_t row, size_t k, size_t c) {
+static double figure_at(const dv_study *s, size_t m, size_t row, size_t k, size_t c) {
   double paper = s->experiment->table[k]->quantity[c].paper[s->model[m].contender], value = NAN;
   if (row == 0) return paper != 0 ? paper : NAN;
   if (row <= s->count) return dv_study_result(s, row - 1, m)->values[k][c];
@@ -53,7 +53,7 @@ static void put_number(dvbf_table *t, size_t row, size_t column, double value, i
 
 static bool has_paper(const dv_study *s, size_t m, size_t k) {
   for (size_t c = 0; c < DV_COLUMNS; c++)
-    if (isfinite(value_of(s, m, 0, k, c))) return true;
+    if (isfinite(figure_at(s, m, 0, k, c))) return true;
   return false;
 }
 
@@ -74,7 +74,7 @@ static size_t put_rows(dvbf_table *t, size_t at, const dv_study *s, size_t m, si
                    (unsigned long long)dv_study_result(s, row - 1, m)->seed);
     else
       dv_table_put(t, at, 0, "%s%s%s", name, space, statistic_names[row - s->count - 1]);
-    for (size_t c = 0; q[c].heading; c++) put_number(t, at, c + 1, value_of(s, m, row, k, c), q[c].decimals);
+    for (size_t c = 0; q[c].heading; c++) put_number(t, at, c + 1, figure_at(s, m, row, k, c), q[c].decimals);
   }
   return at;
 }
@@ -152,7 +152,7 @@ static json_t *row_of(const dv_study *s, size_t m, size_t row) {
   for (size_t k = 0; s->experiment->table[k]; k++)
     for (size_t c = 0; s->experiment->table[k]->quantity[c].heading; c++)
       json_object_set_new(object, s->experiment->table[k]->quantity[c].key,
-                          dv_json_number(value_of(s, m, row, k, c)));
+                          dv_json_number(figure_at(s, m, row, k, c)));
   return object;
 }
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONG_STEPS = 45, PARTICLES = 64, REST = 10 };
+enum { LONG_STEPS = 45, TRIAL_PARTICLES = 64, REST = 10 };
 enum { LONG_SEED = 1000000, WALK_SEED = 2000000 }; /* added to the seed: that of no training set */
 
 void dv_result_clear(dv_result *r) {
@@ -361,14 +361,14 @@ static dvbf_status measure(const dv_trial *t, size_t m, dvbf_error *error) {
 /* ---- Steps of a trial ---- */
 
 /* Simulates with the system's settings as they are now, and keeps the data in a file. */
-static dvbf_status simulate(dvbf_data **out, const dv_trial *t, const char *name, dvbf_error *error) {
+static dvbf_status keep_simulation(dvbf_data **out, const dv_trial *t, const char *name, dvbf_error *error) {
   dv_path path;
   dv_join(path, t->folder, name);
   dvbf_status status = dvbf_simulate(out, t->system, error);
   return status ? status : dvbf_data_write(*out, path, error);
 }
 
-static dvbf_status prepare(dv_trial *t, dv_work *w, dvbf_error *error) {
+static dvbf_status prepare_trial(dv_trial *t, dv_work *w, dvbf_error *error) {
   const dv_study *s = t->study;
   dv_trial_folder(t->folder, w, s, t->seed);
   dv_trial_report(w, t, DVBF_SIMULATING, DV_MODELS);
@@ -378,11 +378,11 @@ static dvbf_status prepare(dv_trial *t, dv_work *w, dvbf_error *error) {
   if (status) return status;
   dv_system_data *d = dv_settings_edit(t->system);
   d->seed = (int64_t)t->seed;
-  status = simulate(&t->data, t, "data.h5", error);
+  status = keep_simulation(&t->data, t, "data.h5", error);
   d->seed = (int64_t)(t->seed + LONG_SEED);
   d->steps = LONG_STEPS;
   d->train = d->valid = 1;
-  if (!status) status = simulate(&t->long_data, t, "long.h5", error);
+  if (!status) status = keep_simulation(&t->long_data, t, "long.h5", error);
   if (!status) status = dvbf_settings_new(&t->evaluation, "evaluate", error);
   if (status) return status;
   dv_evaluate_settings *e = dv_settings_edit(t->evaluation);
@@ -406,7 +406,7 @@ static bool on_progress(const dvbf_progress *p, void *user_data) {
   return !own->work->out->stopped;
 }
 
-static dvbf_status train(dv_trial *t, size_t m, dv_work *w, dvbf_error *error) {
+static dvbf_status train_contender(dv_trial *t, size_t m, dv_work *w, dvbf_error *error) {
   dv_path run;
   dvbf_settings *settings = NULL;
   watch own = {.work = w, .result = &t->results[m]};
@@ -432,11 +432,11 @@ static dvbf_status evaluate_one(dvbf_evaluation **out, json_t **json, const dv_t
   return *json ? DVBF_OK : dv_fail(error, DVBF_MEMORY, "out of memory while writing the results");
 }
 
-static dvbf_status evaluate(dv_trial *t, size_t m, dvbf_error *error) {
+static dvbf_status evaluate_contender(dv_trial *t, size_t m, dvbf_error *error) {
   dv_result *r = &t->results[m];
   dv_evaluate_settings *e = dv_settings_edit(t->evaluation);
   bool weigh = dv_measures(t->study->experiment, DV_OF_PARTICLES);
-  e->particles = weigh && !dv_study_contender(t->study, m)->no_particles ? PARTICLES : 0;
+  e->particles = weigh && !dv_study_contender(t->study, m)->no_particles ? TRIAL_PARTICLES : 0;
   dvbf_status status = evaluate_one(&r->test, &r->test_json, t, m, t->data, error);
   e->particles = 0;
   if (!status) status = evaluate_one(&r->far, &r->far_json, t, m, t->long_data, error);
@@ -446,12 +446,12 @@ static dvbf_status evaluate(dv_trial *t, size_t m, dvbf_error *error) {
 dvbf_status dv_trial_run(dv_trial *t, dv_work *w, dvbf_error *error) {
   dv_study *s = t->study;
   t->results = dv_study_result(s, s->count, 0);
-  dvbf_status status = prepare(t, w, error);
+  dvbf_status status = prepare_trial(t, w, error);
   for (size_t m = 0; !status && !w->out->stopped && m < s->n_models; m++) {
     t->results[m].seed = t->seed;
-    status = train(t, m, w, error);
+    status = train_contender(t, m, w, error);
     if (!status && !w->out->stopped) dv_trial_report(w, t, DVBF_EVALUATING, m);
-    if (!status && !w->out->stopped) status = evaluate(t, m, error);
+    if (!status && !w->out->stopped) status = evaluate_contender(t, m, error);
   }
   if (!status && !w->out->stopped)
     s->count++;

@@ -2,51 +2,50 @@
  * the system of the paper's first experiment. */
 #include "experiments/system.h"
 
-enum { ANGLE, SPEED, STATE };
-enum { SIN, COS, VELOCITY, STATES };
-static const char state_names[STATES][32] = {"sin", "cos", "velocity"};
+enum { PHI, PHI_SPEED, PENDULUM_STATE };
+enum { SIN, COS, TOLD_VELOCITY, PENDULUM_TRUTHS };
+static const char state_names[PENDULUM_TRUTHS][32] = {"sin", "cos", "velocity"};
 
-static void slope(const dv_system *s, const double *state, const double *u, double *out) {
+static void spin(const dv_system *s, const double *state, const double *u, double *out) {
   const dv_pendulum_settings *p = s->settings;
-  double torque = -p->damping * state[SPEED] + p->mass * p->gravity * p->length * sin(state[ANGLE]) + u[0];
-  out[ANGLE] = state[SPEED];
-  out[SPEED] = torque / (p->mass * p->length * p->length);
+  double torque = -p->damping * state[PHI_SPEED] + p->mass * p->gravity * p->length * sin(state[PHI]) + u[0];
+  out[PHI] = state[PHI_SPEED];
+  out[PHI_SPEED] = torque / (p->mass * p->length * p->length);
 }
 
 static void reset(const dv_system *s, dv_random *random, double *state) {
   const dv_pendulum_settings *p = s->settings;
-  state[ANGLE] = dv_random_symmetric(random, p->angle);
-  state[SPEED] = dv_random_symmetric(random, p->velocity);
+  state[PHI] = dv_random_symmetric(random, p->angle);
+  state[PHI_SPEED] = dv_random_symmetric(random, p->velocity);
 }
 
 static void step(const dv_system *s, double *state, const double *u) {
   const dv_pendulum_settings *p = s->settings;
-  for (int64_t i = 0; i < p->substeps; i++) dv_runge_kutta(s, slope, state, u, p->dt / (double)p->substeps);
+  for (int64_t i = 0; i < p->substeps; i++) dv_runge_kutta(s, spin, state, u, p->dt / (double)p->substeps);
 }
 
-static void tell(const dv_system *s, const double *state, float *truth) {
-  truth[SIN] = (float)sin(state[ANGLE]);
-  truth[COS] = (float)cos(state[ANGLE]);
-  truth[VELOCITY] = (float)state[SPEED];
+static void tell_pendulum(const dv_system *s, const double *state, float *truth) {
+  truth[SIN] = (float)sin(state[PHI]);
+  truth[COS] = (float)cos(state[PHI]);
+  truth[TOLD_VELOCITY] = (float)state[PHI_SPEED];
 }
 
 static void from(const dv_system *s, const double *truth, double *state) {
-  state[ANGLE] = atan2(truth[SIN], truth[COS]);
-  state[SPEED] = truth[VELOCITY];
+  state[PHI] = atan2(truth[SIN], truth[COS]);
+  state[PHI_SPEED] = truth[TOLD_VELOCITY];
 }
 
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
   const dv_pendulum_settings *p = s->settings;
   double scale = (double)s->data.size / 16, middle = ((double)s->data.size - 1) / 2;
-  dv_spot bob = {middle - p->radius * scale * cos(state[ANGLE]),
-                 middle + p->radius * scale * sin(state[ANGLE])};
+  dv_spot bob = {middle - p->radius * scale * cos(state[PHI]), middle + p->radius * scale * sin(state[PHI])};
   if (p->shape == DV_SHAPE_ROD)
     dv_raster_rod(to, (dv_spot){middle, middle}, bob, p->blob * scale / 2, DV_INK_RED);
   else
     dv_raster_blob(to, bob, p->blob * scale, DV_INK_RED);
 }
 
-static dvbf_status prepare(dv_system *s, dvbf_error *error) {
+static dvbf_status prepare_pendulum(dv_system *s, dvbf_error *error) {
   const dv_pendulum_settings *p = s->settings;
   s->dt = p->dt;
   s->limit = p->torque;
@@ -56,9 +55,9 @@ static dvbf_status prepare(dv_system *s, dvbf_error *error) {
 }
 
 const dv_system dv_system_pendulum = {
-    DV_SYSTEM(STATE, 1, STATES),
-    .prepare = prepare,
-    .tell = tell,
+    DV_SYSTEM(PENDULUM_STATE, 1, PENDULUM_TRUTHS),
+    .prepare = prepare_pendulum,
+    .tell = tell_pendulum,
     .from = from,
     .draw = draw,
-    .goal = {.measure = "angle", .region = DV_THIRTY_DEGREES, .angle = ANGLE, .speed = SPEED}};
+    .goal = {.measure = "angle", .region = DV_THIRTY_DEGREES, .angle = PHI, .speed = PHI_SPEED}};

@@ -232,7 +232,7 @@ static dvbf_status simulate_split(dvbf_sequences *s, const dv_system *m, uint32_
   return status;
 }
 
-static dvbf_status simulate(dvbf_data *data, const dv_system *m, dvbf_error *error) {
+static dvbf_status simulate_splits(dvbf_data *data, const dv_system *m, dvbf_error *error) {
   data->state_names = dv_calloc((size_t)m->n_s, sizeof *data->state_names);
   dvbf_status status = data->state_names ? DVBF_OK : dv_fail_memory(error, "simulating");
   data->image_height = data->image_width = (size_t)m->data.size;
@@ -250,7 +250,7 @@ dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_e
   if (status) return status;
   dvbf_data *data = dv_calloc(1, sizeof *data);
   if (!data) return dv_fail_memory(error, "simulating");
-  status = simulate(data, &system, error);
+  status = simulate_splits(data, &system, error);
   if (status)
     dvbf_data_free(data);
   else

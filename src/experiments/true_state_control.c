@@ -48,8 +48,8 @@ static void move(void *user, int rows, const double *z, const double *u, const d
 
 /* Column j of `out`, whose rows are `width` apart: the slope between v[j] + h and v[j] - h, where v is z or
  * u. Systems report floats, so h is not small. */
-static void slope(const dv_true_state *t, double *v, int j, double h, const double *z, const double *u,
-                  double *out, int width) {
+static void central_slope(const dv_true_state *t, double *v, int j, double h, const double *z,
+                          const double *u, double *out, int width) {
   double up[DV_MOST_TRUTHS], down[DV_MOST_TRUTHS], kept = v[j];
   v[j] = kept + h;
   move_one(t, z, u, up);
@@ -67,9 +67,9 @@ static void derive(void *user, int steps, const double *z, const double *u, doub
   for (int k = 0; k < steps; k++, z += stride, u += n_u, a += stride * stride, b += stride * n_u) {
     memcpy(at, z, (size_t)n_z * sizeof *at);
     memcpy(by, u, (size_t)n_u * sizeof *by);
-    for (int j = 0; j < n_z; j++) slope(t, at, j, 1e-3, at, by, a, stride);
+    for (int j = 0; j < n_z; j++) central_slope(t, at, j, 1e-3, at, by, a, stride);
     for (int j = 0; j < n_u; j++)
-      slope(t, by, j, 1e-2 * dv_planner_half_width(&t->planner, j), at, by, b, n_u);
+      central_slope(t, by, j, 1e-2 * dv_planner_half_width(&t->planner, j), at, by, b, n_u);
   }
 }
 
@@ -135,7 +135,7 @@ dvbf_status dv_true_state_new(dv_true_state **out, const dv_system *s, const dvb
 
 /* ---- Stepping ---- */
 
-static void reset(void *user) {
+static void start_over(void *user) {
   dv_true_state *t = user;
   dv_planner_reset(&t->planner);
   t->known = false;
@@ -155,7 +155,7 @@ static void see(dv_true_state *t, const float *told) {
   for (int i = 0; i < n_z; i++) t->z[i] = (float)z[i];
 }
 
-static void step(void *user, const float *seen, const float *acted, dv_flown *out) {
+static void plan_step(void *user, const float *seen, const float *acted, dv_flown *out) {
   dv_true_state *t = user;
   dv_planner *p = &t->planner;
   const dv_cost *task = p->task;
@@ -173,7 +173,7 @@ static void step(void *user, const float *seen, const float *acted, dv_flown *ou
 
 dv_pilot dv_true_state_pilot(dv_true_state *t) {
   return (dv_pilot){
-      .user = t, .n_z = (size_t)t->system->n_s, .sees_state = true, .reset = reset, .step = step};
+      .user = t, .n_z = (size_t)t->system->n_s, .sees_state = true, .reset = start_over, .step = plan_step};
 }
 
 void dv_true_state_draw(const dv_true_state *t, const float *z, float *x) {

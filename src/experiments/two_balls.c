@@ -7,9 +7,9 @@ enum { BALLS = 2, AXES = 2 };
 
 /* An image does not show which ball is the first. So the states are quantities that stay the same when the
  * balls are swapped. */
-enum { STATES = 5 };
-static const char state_names[STATES][32] = {"mean x", "mean y", "mean velocity x", "mean velocity y",
-                                             "distance"};
+enum { PAIR_TRUTHS = 5 };
+static const char state_names[PAIR_TRUTHS][32] = {"mean x", "mean y", "mean velocity x", "mean velocity y",
+                                                  "distance"};
 
 /* A state has the positions of the balls [BALLS][AXES], and then their velocities. */
 enum { SPEEDS = BALLS * AXES };
@@ -89,7 +89,7 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
     }
 }
 
-static void tell(const dv_system *s, const double *state, float *truth) {
+static void tell_balls(const dv_system *s, const double *state, float *truth) {
   const double *velocity = state + SPEEDS;
   double apart[AXES];
   for (int a = 0; a < AXES; a++) {
@@ -99,7 +99,7 @@ static void tell(const dv_system *s, const double *state, float *truth) {
   truth[2 * AXES] = (float)between(state, apart);
 }
 
-static dvbf_status prepare(dv_system *s, dvbf_error *error) {
+static dvbf_status prepare_balls(dv_system *s, dvbf_error *error) {
   const dv_two_balls_settings *p = s->settings;
   if (p->box >= 5 * p->radius) return DVBF_OK;
   return dv_fail(error, DVBF_ARGUMENT,
@@ -107,5 +107,5 @@ static dvbf_status prepare(dv_system *s, dvbf_error *error) {
                  p->radius, 5 * p->radius);
 }
 
-const dv_system dv_system_two_balls = {DV_SYSTEM(2 * SPEEDS, 0, STATES), .dt = 1, .prepare = prepare,
-                                       .tell = tell, .draw = draw};
+const dv_system dv_system_two_balls = {DV_SYSTEM(2 * SPEEDS, 0, PAIR_TRUTHS), .dt = 1,
+                                       .prepare = prepare_balls, .tell = tell_balls, .draw = draw};
