@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-typedef struct job {
+typedef struct exact_job {
   const dv_request *request;
   dvbf_estimates *out;
   dvbf_status status; /* of the first failure */
   dvbf_error error;
-} job;
+} exact_job;
 
-static void put_quantiles(const job *j, size_t sequence, size_t steps) {
+static void put_quantiles(const exact_job *j, size_t sequence, size_t steps) {
   dvbf_estimates *e = j->out;
   size_t values = e->steps * e->n_x, from = sequence * values;
   for (size_t k = 0; k < e->n_quantiles; k++) {
@@ -34,7 +34,7 @@ static void put_path(dvbf_estimates *e, size_t sequence, size_t steps) {
   memset(e->x_std + x, 0, steps * e->n_x * sizeof *e->x_std);
 }
 
-static dvbf_status estimate_one(const job *j, size_t i, float *frames, dvbf_error *error) {
+static dvbf_status estimate_one(const exact_job *j, size_t i, float *frames, dvbf_error *error) {
   const dv_request *q = j->request;
   const dvbf_sequences *s = &q->frames;
   dvbf_estimates *e = j->out;
@@ -71,12 +71,12 @@ static dvbf_status estimate_one(const job *j, size_t i, float *frames, dvbf_erro
 
 /* A worker has room for x of one sequence, if it is read from a file. */
 static dvbf_status init(void *own, void *user, dvbf_error *error) {
-  const dvbf_sequences *s = &((const job *)user)->request->frames;
+  const dvbf_sequences *s = &((const exact_job *)user)->request->frames;
   return dv_sequence_buffer(own, s, s->steps, error);
 }
 
 static void run(void *own, void *user, size_t i) {
-  job *j = user;
+  exact_job *j = user;
   dvbf_error error;
   dvbf_status none = DVBF_OK, status = estimate_one(j, i, *(float **)own, &error);
   if (status &&
@@ -90,7 +90,7 @@ static void clear(void *own) {
 
 dvbf_status dv_estimate_exact(dvbf_estimates *out, const dv_request *q, dv_threads *pool, dvbf_error *error) {
   static const dv_each work = {sizeof(float *), init, run, clear};
-  job j = {.request = q, .out = out};
+  exact_job j = {.request = q, .out = out};
   dvbf_status status = dv_threads_each(pool, &work, q->frames.count, &j, error);
   return !status && j.status ? dv_fail(error, j.status, "%s", j.error.message) : status;
 }

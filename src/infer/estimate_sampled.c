@@ -12,21 +12,21 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_ROWS = 50, BLOCKS = 8 };
+enum { BLOCK_ROWS = 50, BLOCKS = 8 };
 
 typedef struct sampler {
   dv_worker worker;
   size_t block;    /* sequences that it deals with at once */
   dv_draws *draws; /* [block] */
-  uint32_t index[MOST_ROWS], key[MOST_ROWS];
+  uint32_t index[BLOCK_ROWS], key[BLOCK_ROWS];
 } sampler;
 
-typedef struct job {
+typedef struct sampling_job {
   const dv_request *request;
   dvbf_estimates *out;
   dvbf_program program;
   size_t block; /* sequences in a block */
-} job;
+} sampling_job;
 
 /* ---- Running ---- */
 
@@ -35,12 +35,12 @@ typedef struct path_place {
   size_t slot, sample; /* sequence within the block */
 } path_place;
 
-static path_place place_of(const job *j, size_t turn, int r) {
+static path_place place_of(const sampling_job *j, size_t turn, int r) {
   size_t row = turn * (size_t)j->program.rows + (size_t)r;
   return (path_place){row % j->block, row / j->block};
 }
 
-static void run_turn(const job *j, sampler *w, size_t turn, size_t first, size_t count) {
+static void run_turn(const sampling_job *j, sampler *w, size_t turn, size_t first, size_t count) {
   const dv_request *q = j->request;
   dv_conditions conditions = dv_model_conditions(q->model, q->ask.seed);
   conditions.update = (uint32_t)turn;
@@ -56,7 +56,7 @@ static void run_turn(const job *j, sampler *w, size_t turn, size_t first, size_t
   dv_run_forward(&w->worker.run);
 }
 
-static void collect_turn(const job *j, sampler *w, size_t turn, size_t first, size_t count) {
+static void collect_turn(const sampling_job *j, sampler *w, size_t turn, size_t first, size_t count) {
   const dv_request *q = j->request;
   const dvbf_program *p = &j->program;
   for (int r = 0; r < p->rows; r++) {
@@ -74,7 +74,7 @@ static void collect_turn(const job *j, sampler *w, size_t turn, size_t first, si
 
 static void run_block(void *own, void *user, size_t number) {
   sampler *w = own;
-  const job *j = user;
+  const sampling_job *j = user;
   size_t rows = (size_t)j->program.rows, turns = (j->block * j->request->ask.samples + rows - 1) / rows;
   size_t first = number * j->block, left = j->request->frames.count - first;
   size_t count = left < j->block ? left : j->block;
@@ -90,7 +90,7 @@ static void run_block(void *own, void *user, size_t number) {
 
 /* Sequences of a block; they depend on the request alone, so that results do not depend on the threads. */
 size_t dv_estimate_samples_block(const dv_request *q) {
-  double share = (double)q->frames.count / BLOCKS, most = MOST_ROWS;
+  double share = (double)q->frames.count / BLOCKS, most = BLOCK_ROWS;
   double room = (1 << 22) / ((double)q->ask.samples * (double)q->window * (double)q->model->n_x);
   return (size_t)fmax(1, fmin(most, fmin(share, room)));
 }
@@ -99,12 +99,12 @@ static int rows_of(const dv_request *q, size_t block) {
   const dvbf_model_class *type = q->model->type;
   bool share = type->rows_share && type->rows_share(type, q->model->settings_object);
   size_t rows = share ? block : block * q->ask.samples;
-  return rows < MOST_ROWS ? (int)rows : MOST_ROWS;
+  return rows < BLOCK_ROWS ? (int)rows : BLOCK_ROWS;
 }
 
-static dvbf_status init(void *own, void *user, dvbf_error *error) {
+static dvbf_status init_sampler(void *own, void *user, dvbf_error *error) {
   sampler *w = own;
-  const job *j = user;
+  const sampling_job *j = user;
   w->draws = dv_calloc(j->block, sizeof *w->draws);
   if (!w->draws) return dv_fail_memory(error, "starting to sample");
   w->block = j->block;
@@ -123,8 +123,8 @@ static void clear(void *own) {
 
 dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *q, dv_threads *pool,
                                 dvbf_error *error) {
-  static const dv_each work = {sizeof(sampler), init, run_block, clear};
-  job j = {.request = q, .out = out, .block = dv_estimate_samples_block(q)};
+  static const dv_each work = {sizeof(sampler), init_sampler, run_block, clear};
+  sampling_job j = {.request = q, .out = out, .block = dv_estimate_samples_block(q)};
   dvbf_status status = dv_program_record(&j.program, q->model, q->steps, rows_of(q, j.block), q->initial,
                                          dv_gaps_of(&q->frames), error);
   size_t blocks = (q->frames.count + j.block - 1) / j.block;

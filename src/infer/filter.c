@@ -180,7 +180,7 @@ static void put_moments(const dvbf_filter *f, const pool *p, const dvbf_forecast
   }
 }
 
-static void put_quantiles(dvbf_filter *f, const pool *p, const dvbf_forecast_request *ask, size_t t) {
+static void put_pool_quantiles(dvbf_filter *f, const pool *p, const dvbf_forecast_request *ask, size_t t) {
   size_t n_x = (size_t)f->model->n_x, apart = ask->steps * n_x, rows = p->count * f->samples;
   float *to = ask->x_quantiles + t * n_x;
   if (!knows_quantiles(f)) {
@@ -212,7 +212,7 @@ dvbf_status dvbf_filter_predict(dvbf_filter *f, const dvbf_forecast_request *ask
       if (part || i == 0 || t == 0) expect(f, i, ask, t);
     }
     put_moments(f, &p, ask, t);
-    if (ask->x_quantiles && ask->n_quantiles) put_quantiles(f, &p, ask, t);
+    if (ask->x_quantiles && ask->n_quantiles) put_pool_quantiles(f, &p, ask, t);
     if (ask->z_mean) memcpy(ask->z_mean + t * n_z, best->mean, n_z * sizeof *best->mean);
     if (ask->z_std) memcpy(ask->z_std + t * n_z, best->deviation, n_z * sizeof *best->deviation);
   }

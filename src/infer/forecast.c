@@ -14,10 +14,10 @@ typedef struct forecaster {
   dvbf_real *z; /* [samples][n_z] the belief */
 } forecaster;
 
-typedef struct job {
+typedef struct forecast_job {
   const dv_request *request;
   dvbf_estimates *out;
-} job;
+} forecast_job;
 
 /* ---- Running ---- */
 
@@ -37,9 +37,9 @@ static void collect(forecaster *w, const dv_request *q, dvbf_estimates *out, siz
   }
 }
 
-static void run(void *own, void *user, size_t i) {
+static void run_forecast(void *own, void *user, size_t i) {
   forecaster *w = own;
-  const job *j = user;
+  const forecast_job *j = user;
   const dv_request *q = j->request;
   size_t bytes = q->ask.samples * (size_t)q->model->n_z * sizeof *w->z;
   dvbf_sequences alone = dv_sequence_alone(&q->frames, i, w->by.start.frames);
@@ -57,9 +57,9 @@ static void run(void *own, void *user, size_t i) {
 
 /* ---- Memory ---- */
 
-static dvbf_status init(void *own, void *user, dvbf_error *error) {
+static dvbf_status init_forecaster(void *own, void *user, dvbf_error *error) {
   forecaster *w = own;
-  const dv_request *q = ((const job *)user)->request;
+  const dv_request *q = ((const forecast_job *)user)->request;
   w->z = dv_calloc(q->ask.samples, (size_t)q->model->n_z * sizeof *w->z);
   if (!w->z) return dv_fail_memory(error, "starting to forecast");
   dvbf_status status = dv_stepper_init(&w->by, q->model, &q->frames, q->ask.samples, q->initial, error);
@@ -78,6 +78,6 @@ static void clear(void *own) {
 
 dvbf_status dv_estimate_forecasts(dvbf_estimates *out, const dv_request *q, dv_threads *pool,
                                   dvbf_error *error) {
-  static const dv_each work = {sizeof(forecaster), init, run, clear};
-  return dv_threads_each(pool, &work, q->frames.count, &(job){q, out}, error);
+  static const dv_each work = {sizeof(forecaster), init_forecaster, run_forecast, clear};
+  return dv_threads_each(pool, &work, q->frames.count, &(forecast_job){q, out}, error);
 }

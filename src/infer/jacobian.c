@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { MOST_ROWS = 64 }; /* seeds of one run */
+enum { MOST_SEEDS = 64 }; /* seeds of one run */
 
 /* A program of which `result` is differentiated. */
 typedef struct part {
@@ -23,7 +23,7 @@ struct dvbf_jacobian {
   const dvbf_model *model;
   part move, emission;
   dv_conditions conditions;
-  uint32_t key[MOST_ROWS];
+  uint32_t key[MOST_SEEDS];
   float *next, *a, *b, *x, *h, *d; /* as in dvbf_jacobians, in the memory that begins with `next` */
 };
 
@@ -40,10 +40,10 @@ static dvbf_status init_part(part *p, dvbf_jacobian *l, dvbf_value result, dvbf_
 }
 
 static int rows_for(int n) {
-  return n < MOST_ROWS ? n : MOST_ROWS;
+  return n < MOST_SEEDS ? n : MOST_SEEDS;
 }
 
-static dvbf_status init(dvbf_jacobian *l, dvbf_error *error) {
+static dvbf_status init_jacobian(dvbf_jacobian *l, dvbf_error *error) {
   const dvbf_model *m = l->model;
   size_t n_z = (size_t)m->n_z, n_u = (size_t)m->n_u, n_x = (size_t)m->n_x;
   l->conditions = dv_model_conditions(m, 0);
@@ -72,7 +72,7 @@ dvbf_status dvbf_jacobian_new(dvbf_jacobian **out, const dvbf_model *model, dvbf
   dvbf_jacobian *l = dv_calloc(1, sizeof *l);
   if (!l) return dv_fail_memory(error, "preparing derivatives");
   l->model = model;
-  dvbf_status status = init(l, error);
+  dvbf_status status = init_jacobian(l, error);
   if (status)
     dvbf_jacobian_free(l);
   else

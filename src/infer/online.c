@@ -45,15 +45,15 @@ static void fill(dv_program_memory *m, dvbf_value value, const dvbf_real *from) 
 }
 
 /* The programs of a model without exact inference: start, step, emission. */
-enum { START, STEP, EMISSION, PROGRAMS };
+enum { START_PROGRAM, STEP, EMISSION, ONLINE_PROGRAMS };
 
-static dv_online *place(dv_workspace *room, const dv_online *like, const dvbf_program programs[PROGRAMS],
-                        const dv_low_rank *plane) {
+static dv_online *place(dv_workspace *room, const dv_online *like,
+                        const dvbf_program programs[ONLINE_PROGRAMS], const dv_low_rank *plane) {
   const dvbf_model_class *type = like->model->type;
   size_t n_x = (size_t)like->model->n_x, n_u = (size_t)like->model->n_u, n_z = (size_t)like->model->n_z;
   size_t frames = (size_t)like->frames;
   dv_online parts = *like, *o = dv_workspace_take(room, 1, sizeof *o);
-  dv_program_memory *machines[PROGRAMS] = {&parts.start, &parts.step, &parts.emission};
+  dv_program_memory *machines[ONLINE_PROGRAMS] = {&parts.start, &parts.step, &parts.emission};
   parts.number = dv_workspace_take(room, parts.samples, sizeof *parts.number);
   parts.x = dv_workspace_take(room, frames * n_x, sizeof *parts.x);
   parts.missing = dv_workspace_take(room, frames, sizeof *parts.missing);
@@ -67,7 +67,7 @@ static dv_online *place(dv_workspace *room, const dv_online *like, const dvbf_pr
   if (type->online_step) parts.exact = dv_workspace_take(room, 1, type->online_size(type, like->model));
   parts.belief = room->used - begin;
   parts.kept = dv_workspace_take(room, 1, parts.belief);
-  for (int i = 0; i < PROGRAMS && !type->online_step; i++)
+  for (int i = 0; i < ONLINE_PROGRAMS && !type->online_step; i++)
     dv_program_memory_lay_out(room, machines[i], &programs[i], like->model, o ? &o->conditions : NULL,
                               parts.number);
   if (!o) return NULL;
@@ -81,7 +81,7 @@ static dv_online *place(dv_workspace *room, const dv_online *like, const dvbf_pr
 
 dvbf_status dv_online_lay_out(dv_online **out, dv_workspace *room, const dvbf_model *model, size_t samples,
                               uint64_t seed, const dv_low_rank *plane, dvbf_error *error) {
-  dvbf_program programs[PROGRAMS] = {{0}};
+  dvbf_program programs[ONLINE_PROGRAMS] = {{0}};
   dvbf_status status = dv_model_needs_filter(model, "", error);
   if (status) return status;
   int rows = (int)samples, emitted = rows < MOST_EMITTED ? rows : MOST_EMITTED;
@@ -94,12 +94,12 @@ dvbf_status dv_online_lay_out(dv_online **out, dv_workspace *room, const dvbf_mo
                     .conditions = dv_model_conditions(model, seed)};
   like.conditions.n_scalars = 0; /* no result depends on one that is set: nothing to look up in each step */
   if (!model->type->online_step) {
-    status = dv_program_record_start(&programs[START], model, rows, frames, 0, error);
+    status = dv_program_record_start(&programs[START_PROGRAM], model, rows, frames, 0, error);
     if (!status) status = dv_program_record_step(&programs[STEP], model, rows, plane->rank, DV_ONE_X, error);
     if (!status) status = dv_program_record_emission(&programs[EMISSION], model, emitted, 0, error);
   }
   *out = status ? NULL : place(room, &like, programs, plane);
-  for (int i = 0; i < PROGRAMS; i++) dv_program_clear(&programs[i]);
+  for (int i = 0; i < ONLINE_PROGRAMS; i++) dv_program_clear(&programs[i]);
   return status;
 }
 
@@ -143,7 +143,7 @@ static void set_u(dv_online *o, dv_program_memory *m, int t, const float *u) {
   repeat(to, values.rows, values.cols);
 }
 
-static void run(dv_program_memory *m) {
+static void run_machine(dv_program_memory *m) {
   dv_run_forward(&m->run);
   m->run.same_weights = true;
 }
@@ -171,7 +171,7 @@ static void advance(dv_online *o, const float *x, const float *u, const float *n
   if (o->before) set_x(o, m, 0, o->before_missing ? NULL : o->before);
   set_x(o, m, 1, x);
   o->conditions.update++;
-  run(m);
+  run_machine(m);
   keep_before(o, x);
   copy_z(o, dv_at(&m->run, dvbf_steps(m->program.z, 1, 1)));
 }
@@ -181,13 +181,13 @@ static const float *first_frame(const dv_online *o, int t) {
 }
 
 /* z_1 from the first frames, then up to the last of them. */
-static void begin(dv_online *o) {
+static void begin_filtering(dv_online *o) {
   size_t n_u = (size_t)o->model->n_u;
   for (int t = 0; t < o->frames; t++) {
     set_x(o, &o->start, t, first_frame(o, t));
     set_u(o, &o->start, t, o->u + (size_t)t * n_u);
   }
-  run(&o->start);
+  run_machine(&o->start);
   copy_z(o, dv_at(&o->start.run, dvbf_steps(o->start.program.z, 0, 1)));
   keep_before(o, first_frame(o, 0));
   for (int t = 1; t < o->frames; t++) {
@@ -198,7 +198,7 @@ static void begin(dv_online *o) {
 }
 
 /* Keeps a frame for the initial network. */
-static void collect(dv_online *o, const float *x, const float *u) {
+static void collect_frame(dv_online *o, const float *x, const float *u) {
   size_t n_x = (size_t)o->model->n_x, n_u = (size_t)o->model->n_u, t = (size_t)o->seen++;
   o->missing[t] = !x;
   if (x) memcpy(o->x + t * n_x, x, n_x * sizeof *x);
@@ -238,8 +238,8 @@ void dv_online_step(dv_online *o, const float *x, const float *u) {
     o->seen = o->frames;
     o->conditions.update++;
   } else if (o->seen < o->frames) {
-    collect(o, x, u);
-    if (o->seen == o->frames) begin(o);
+    collect_frame(o, x, u);
+    if (o->seen == o->frames) begin_filtering(o);
   } else {
     follow(o, x, u);
   }
@@ -299,7 +299,7 @@ static void expect_x(dv_online *o, uint32_t t, const float *now, const dv_expect
     size_t count = o->samples - first < rows ? o->samples - first : rows;
     dvbf_real *z = dv_at(&m->run, m->program.z);
     for (size_t i = 0; i < count * n_z; i++) z[i] = (dvbf_real)o->z[first * n_z + i];
-    run(m);
+    run_machine(m);
     for (size_t r = 0; r < count; r++) add_sample(o, t, (int)r, first + r, out);
   }
   for (size_t i = 0; i < n_x; i++) out->variance[i] /= (double)o->samples;

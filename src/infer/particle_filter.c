@@ -250,7 +250,7 @@ static void choose_parents(dv_particles *p, size_t t) {
 }
 
 /* z_t ~ q(w_{t-1} | z_{t-1}, x_t, u_{t-1}), weight p(w_{t-1}) p(x_t | z_t) / q(w_{t-1}). */
-static void advance(dv_particles *p, size_t t) {
+static void advance_particles(dv_particles *p, size_t t) {
   const dvbf_program *g = &p->by.step_program;
   size_t n_z = (size_t)p->model->n_z;
   dvbf_real *z = dvbf_at(&p->by.step.run, g->z);
@@ -278,18 +278,18 @@ void dv_particles_run(dv_particles *p, const dvbf_sequences *s, size_t i, uint64
   if (p->v) dv_universal_draw(p->model, p->seed, 0, p->v, p->n_v);
   start(p);
   for (size_t t = 1; t < p->steps && !dv_interrupted(p->interrupt); t++) {
-    advance(p, t);
+    advance_particles(p, t);
     dv_estimate_progress_add(p->watch, DV_WATCH_FORTH);
   }
 }
 
 /* ---- Importance weighting ---- */
 
-enum { MOST_ROWS = 64 };
+enum { PATH_ROWS = 64 };
 
 dvbf_status dv_importance_init(dv_importance *m, const dvbf_model *model, const dvbf_sequences *s,
                                size_t paths, bool keep_z, dvbf_error *error) {
-  int rows = paths < MOST_ROWS ? (int)paths : MOST_ROWS, steps = (int)s->steps;
+  int rows = paths < PATH_ROWS ? (int)paths : PATH_ROWS, steps = (int)s->steps;
   size_t all;
   *m = (dv_importance){.model = model, .paths = paths, .most = s->steps};
   m->jacobian = dv_model_log_jacobian(model);

@@ -26,7 +26,7 @@
  * fewer dimensions than z, or C is nearly singular, a path goes back to the particle's parent. */
 
 /* Paths and particles processed together, so that the data of these particles stay in the cache. */
-enum { PATHS = 8, CHUNK = 64 };
+enum { PATHS = 8, CACHED_PARTICLES = 64 };
 
 typedef struct backward {
   bool dense; /* p(z_{t+1} | z_t) is known: z_{t+1} = m(z_t) + C(z_t) w with a square C */
@@ -52,7 +52,7 @@ typedef struct backward {
 
 /* ---- Making ---- */
 
-static bool allocate(backward *b, size_t count, size_t n) {
+static bool allocate_backward(backward *b, size_t count, size_t n) {
   b->at = dv_calloc(b->paths, sizeof *b->at);
   b->uniform = dv_calloc(b->paths, sizeof *b->uniform);
   b->moved = dv_calloc(count, n * sizeof *b->moved);
@@ -77,7 +77,7 @@ static dvbf_status backward_init(backward *b, dv_particles *p, size_t paths, dv_
   *b = (backward){.paths = paths, .particles = p, .pool = pool, .workers = 1};
   if (pool) b->workers = (size_t)dv_threads_size(pool);
   b->dense = m->type->move && m->transition && m->transition->affine_in_w && m->n_w == m->n_z;
-  if (!allocate(b, p->count, (size_t)m->n_z))
+  if (!allocate_backward(b, p->count, (size_t)m->n_z))
     return dv_fail(error, DVBF_MEMORY, "out of memory for %zu paths; fewer need less", paths);
   if (!b->dense) return DVBF_OK;
   dvbf_status status = dv_program_record_move(&b->program, m, (int)p->count, 0, error);
@@ -105,7 +105,7 @@ static void share(backward *b, void (*job)(void *user, int worker)) {
 /* ---- The density of the step from t ---- */
 
 /* Row r of the result of a run with w = e_k, or 0 for k < 0, of all particles of step t. */
-static const dvbf_real *move(backward *b, int k) {
+static const dvbf_real *move_particles(backward *b, int k) {
   dv_particles *p = b->particles;
   const dvbf_program *g = &b->program;
   size_t n_z = (size_t)p->model->n_z, n_w = (size_t)p->model->n_w;
@@ -150,10 +150,10 @@ static void invert(void *user, int number) {
 static bool find_density(backward *b) {
   const dv_particles *p = b->particles;
   size_t n = (size_t)p->model->n_z;
-  const dvbf_real *z = move(b, -1);
+  const dvbf_real *z = move_particles(b, -1);
   for (size_t i = 0; i < p->count * n; i++) b->moved[i] = (double)z[i];
   for (size_t k = 0; k < n; k++) {
-    z = move(b, (int)k);
+    z = move_particles(b, (int)k);
     for (size_t r = 0; r < p->count; r++)
       for (size_t i = 0; i < n; i++)
         b->inverse[(r * n + i) * n + k] = (double)z[r * n + i] - b->moved[r * n + i];
@@ -187,11 +187,11 @@ static void draw_parents(backward *b, size_t worker, size_t first, size_t paths)
   for (size_t i = 0; i < paths; i++)
     for (size_t k = 0; k < n; k++)
       next[i * n + k] = (double)p->z[((b->t + 1) * count + b->at[first + i]) * n + k];
-  for (size_t from = 0; from < count; from += CHUNK)
+  for (size_t from = 0; from < count; from += CACHED_PARTICLES)
     for (size_t i = 0; i < paths; i++)
       b->worker.run.k->log_normals(log_weight + i * count + from, b->log_scale + from, b->gain + from,
                                    b->offset + from, next + i * n, (int)n, count,
-                                   (int)(count - from < CHUNK ? count - from : CHUNK));
+                                   (int)(count - from < CACHED_PARTICLES ? count - from : CACHED_PARTICLES));
   for (size_t i = 0; i < paths; i++)
     b->at[first + i] = draw(log_weight + i * count, b->weight + worker * count, count, b->uniform[first + i]);
 }
@@ -250,7 +250,7 @@ static void backward_draw(backward *b, dvbf_real *z) {
 /*   filter   at each step, samples of the particles by weight, independently of other steps
  *   smooth   paths drawn backwards from the particles; if the model cannot filter, whole paths by weight */
 
-typedef struct sampler {
+typedef struct path_sampler {
   dv_particles particles;
   backward backward;
   dv_importance importance; /* instead of both, where the model cannot filter */
@@ -259,7 +259,7 @@ typedef struct sampler {
   dv_draws draws;
   uint32_t *index; /* [samples] */
   dvbf_real *z;    /* [samples][steps][n_z] */
-} sampler;
+} path_sampler;
 
 typedef struct smoothing {
   const dv_request *request;
@@ -275,7 +275,7 @@ static bool whole_paths(const dv_request *q) {
 
 /* ---- Samples of one sequence, in w->z ---- */
 
-static void filter(sampler *w, const dv_request *q) {
+static void filter(path_sampler *w, const dv_request *q) {
   const dv_particles *p = &w->particles;
   size_t n = (size_t)q->model->n_z;
   for (size_t t = 0; t < p->steps; t++) {
@@ -286,7 +286,7 @@ static void filter(sampler *w, const dv_request *q) {
   }
 }
 
-static void choose_paths(sampler *w, const dv_request *q, uint64_t seed) {
+static void choose_paths(path_sampler *w, const dv_request *q, uint64_t seed) {
   const dv_importance *m = &w->importance;
   size_t path = m->most * (size_t)q->model->n_z;
   dv_random random = dv_random_at(seed, DV_STREAM_PARTICLES, 4, 0);
@@ -295,7 +295,7 @@ static void choose_paths(sampler *w, const dv_request *q, uint64_t seed) {
     memcpy(w->z + s * path, m->z + w->index[s] * path, path * sizeof *w->z);
 }
 
-static void sample(sampler *w, const dv_request *q, size_t i) {
+static void sample(path_sampler *w, const dv_request *q, size_t i) {
   if (whole_paths(q)) {
     dv_importance_run(&w->importance, &q->frames, i, q->ask.seed);
     choose_paths(w, q, dv_sequence_seed(q->ask.seed, i));
@@ -312,7 +312,7 @@ static void sample(sampler *w, const dv_request *q, size_t i) {
 /* ---- Predicted x ---- */
 
 /* The control of a step, for all rows. */
-static void set_control(sampler *w, const dv_request *q, size_t sequence, size_t t) {
+static void set_control(path_sampler *w, const dv_request *q, size_t sequence, size_t t) {
   const dvbf_model *m = q->model;
   size_t n = (size_t)m->n_u, start = n ? dvbf_sequence_start(&q->frames, sequence) : 0;
   dvbf_real *u = n ? dvbf_at(&w->emission.run, w->program.u) : NULL;
@@ -320,7 +320,7 @@ static void set_control(sampler *w, const dv_request *q, size_t sequence, size_t
     w->emission.run.k->standardise(u + s * n, q->frames.u + (start + t) * n, m->u.shift, m->u.scale, m->n_u);
 }
 
-static void emit(sampler *w, const dv_request *q, dvbf_estimates *out, size_t sequence) {
+static void emit_samples(path_sampler *w, const dv_request *q, dvbf_estimates *out, size_t sequence) {
   size_t n = (size_t)q->model->n_z, most = q->frames.steps;
   dvbf_real *z = dvbf_at(&w->emission.run, w->program.z);
   dv_draw draw = {.sequence = sequence, .program = &w->program, .run = &w->emission.run};
@@ -339,15 +339,15 @@ static void emit(sampler *w, const dv_request *q, dvbf_estimates *out, size_t se
   dv_draws_end(&w->draws, q, out, sequence);
 }
 
-static void run(void *own, void *user, size_t i) {
+static void run_sequence(void *own, void *user, size_t i) {
   const smoothing *j = user;
   sample(own, j->request, i);
-  if (!dv_interrupted(j->request->ask.interrupt)) emit(own, j->request, j->out, i);
+  if (!dv_interrupted(j->request->ask.interrupt)) emit_samples(own, j->request, j->out, i);
 }
 
 /* ---- Making ---- */
 
-static dvbf_status init_sampling(sampler *w, const dv_request *q, dv_threads *team, dvbf_error *error) {
+static dvbf_status init_sampling(path_sampler *w, const dv_request *q, dv_threads *team, dvbf_error *error) {
   size_t count = q->ask.particles;
   if (whole_paths(q)) return dv_importance_init(&w->importance, q->model, &q->frames, count, true, error);
   dvbf_status status = dv_particles_init(&w->particles, q->model, &q->frames, count, q->initial, error);
@@ -358,8 +358,8 @@ static dvbf_status init_sampling(sampler *w, const dv_request *q, dv_threads *te
   return status;
 }
 
-static dvbf_status init(void *own, void *user, dvbf_error *error) {
-  sampler *w = own;
+static dvbf_status init_smoother(void *own, void *user, dvbf_error *error) {
+  path_sampler *w = own;
   const smoothing *j = user;
   const dv_request *q = j->request;
   size_t all;
@@ -377,7 +377,7 @@ static dvbf_status init(void *own, void *user, dvbf_error *error) {
 }
 
 static void clear(void *own) {
-  sampler *w = own;
+  path_sampler *w = own;
   backward_clear(&w->backward);
   dv_particles_clear(&w->particles);
   dv_importance_clear(&w->importance);
@@ -389,10 +389,10 @@ static void clear(void *own) {
 
 /* One worker, helped by the others; it computes as they do. */
 static dvbf_status run_with_team(smoothing *j, size_t first, size_t last, dvbf_error *error) {
-  sampler w = {0};
+  path_sampler w = {0};
   unsigned before = dv_flush_denormals();
-  dvbf_status status = init(&w, j, error);
-  for (size_t i = first; i < last && !status; i++) run(&w, j, i);
+  dvbf_status status = init_smoother(&w, j, error);
+  for (size_t i = first; i < last && !status; i++) run_sequence(&w, j, i);
   clear(&w);
   dv_restore_denormals(before);
   return status;
@@ -400,7 +400,7 @@ static dvbf_status run_with_team(smoothing *j, size_t first, size_t last, dvbf_e
 
 dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_threads *pool,
                                   dvbf_error *error) {
-  static const dv_each work = {sizeof(sampler), init, run, clear};
+  static const dv_each work = {sizeof(path_sampler), init_smoother, run_sequence, clear};
   smoothing j = {.request = q, .out = out, .conditions = dv_model_conditions(q->model, q->ask.seed)};
   const dv_ranks *ranks = dv_threads_ranks(pool);
   size_t first = dv_ranks_first(ranks, q->frames.count, dv_ranks_rank(ranks));
