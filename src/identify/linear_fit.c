@@ -24,8 +24,8 @@ enum { EM_ITERATIONS = 200 }; /* at most: it ends where the likelihood hardly ri
 /* ---- Wide data ---- */
 
 enum {
-  MANY = 64, /* columns that are still taken as they are */
-  MOST = 32  /* components */
+  MANY = 64,           /* columns that are still taken as they are */
+  MOST_COMPONENTS = 32 /* components */
 };
 
 /* Share of the variance that components may leave out. */
@@ -36,7 +36,8 @@ static dvbf_status reduce(dv_reduction *out, const dvbf_model *scaling, const dv
                           dvbf_error *error) {
   dvbf_error inner = {0};
   *out = (dv_reduction){0};
-  dvbf_status status = dv_components_find(&out->components, &data->train, scaling, share, MOST, NULL, &inner);
+  dvbf_status status =
+      dv_components_find(&out->components, &data->train, scaling, share, MOST_COMPONENTS, NULL, &inner);
   if (!status) status = dv_components_project(&out->data, &out->components, data, scaling, &inner);
   if (status == DVBF_ARGUMENT) { /* frames that are seen in part */
     dv_reduction_clear(out);
@@ -414,7 +415,7 @@ dvbf_status dv_identify_model(dvbf_model **out, const dvbf_settings *like, const
 
 dvbf_status dv_identify_summary(dv_linear_facts *out, const dvbf_data *data, const volatile int *interrupt,
                                 dvbf_error *error) {
-  enum { FRAMES = 3000 };
+  enum { SUMMARY_FRAMES = 3000 };
   dvbf_data part = {.train = data->train};
   dvbf_sequences *s = &part.train;
   dv_recordings r = {0};
@@ -424,8 +425,8 @@ dvbf_status dv_identify_summary(dv_linear_facts *out, const dvbf_data *data, con
   size_t frames = 0, i = 0;
   s->length = dv_calloc(s->count, sizeof *s->length);
   if (!s->length) return dv_fail_memory(error, "looking for a linear model");
-  for (; i < s->count && frames < FRAMES; i++) {
-    size_t all = dvbf_sequence_length(&data->train, i), left = FRAMES - frames;
+  for (; i < s->count && frames < SUMMARY_FRAMES; i++) {
+    size_t all = dvbf_sequence_length(&data->train, i), left = SUMMARY_FRAMES - frames;
     s->length[i] = (uint32_t)(all < left ? all : left);
     frames += s->length[i];
   }
@@ -462,11 +463,11 @@ dv_fit_fn *dv_fit_of(const dvbf_model_class *type) {
 
 /* Linear models suit real numbers, not images, bits and counts; too many columns take too long. */
 static dvbf_status suits(bool *out, const dvbf_model *m, const dvbf_data *data, dvbf_error *error) {
-  enum { PIXELS = 16, WIDE = 256 };
+  enum { PIXELS = 16, WIDEST = 256 };
   const dvbf_sequences *s = &data->train;
   dv_statistics x;
   *out = false;
-  if (!m->density->scales(m->settings) || data->image_height || s->n_x + s->n_u > WIDE) return DVBF_OK;
+  if (!m->density->scales(m->settings) || data->image_height || s->n_x + s->n_u > WIDEST) return DVBF_OK;
   dvbf_status status = dv_statistics_of_x(&x, s, error);
   if (status) return status;
   *out = s->n_x < PIXELS || x.low < 0 || x.high > 1;

@@ -22,13 +22,13 @@ enum {
 };
 
 /* Memory of the search over one window. */
-typedef struct search {
+typedef struct order_search {
   const dv_recordings *r;
   int order, feedthrough; /* as asked for */
   dv_moments_past all, fold[DV_FOLDS], rest;
   dv_linear_choice best; /* order 0: none yet */
   const volatile int *interrupt;
-} search;
+} order_search;
 
 /* ---- Scores ---- */
 
@@ -67,16 +67,16 @@ static void add(double *errors, double *of_mean, const double *x, const double *
 }
 
 /* First frames of filter and free run, and the frames that count. */
-typedef struct span {
+typedef struct scored_span {
   size_t start, free_from, first, last;
-} span;
+} scored_span;
 
-static span span_of(const dv_recordings *r, const dv_piece *piece) {
+static scored_span span_of(const dv_recordings *r, const dv_piece *piece) {
   enum { WARM = 20 };
   /* With gaps the covariances never become constant, and a step takes many times as long. */
   size_t most = r->filled ? 400 : 2000, back = piece->before < most / 2 ? piece->before : most / 2;
   size_t steps = piece->steps < most ? piece->steps : most, quarter = (back + steps + 3) / 4;
-  span p = {.start = piece->first - back, .last = piece->first + steps};
+  scored_span p = {.start = piece->first - back, .last = piece->first + steps};
   p.free_from = p.start + (quarter < WARM ? quarter : WARM);
   p.first = p.free_from > piece->first ? p.free_from : piece->first;
   return p;
@@ -84,11 +84,11 @@ static span span_of(const dv_recordings *r, const dv_piece *piece) {
 
 /* Steps of the piece, and before it, that are filtered. */
 static size_t score_steps(const dv_recordings *r, const dv_piece *piece) {
-  span p = span_of(r, piece);
+  scored_span p = span_of(r, piece);
   return p.last - p.start;
 }
 
-static bool complete(const dv_recordings *r, const span *p) {
+static bool without_gaps(const dv_recordings *r, const scored_span *p) {
   size_t n_x = (size_t)r->n_x;
   for (size_t i = p->start * n_x; i < p->last * n_x; i++)
     if (isnan(r->x[i])) return false;
@@ -103,8 +103,8 @@ static void score_piece(fit_score *score, const dv_kalman_gains *gains, const dv
                         const dv_piece *piece, double *memory) {
   const dv_system *s = gains->system;
   size_t n_x = (size_t)s->n_x, n_u = (size_t)s->n_u;
-  span p = span_of(r, piece);
-  bool quick = dv_kalman_gains_reach(gains, p.last - p.start) && complete(r, &p);
+  scored_span p = span_of(r, piece);
+  bool quick = dv_kalman_gains_reach(gains, p.last - p.start) && without_gaps(r, &p);
   dv_kalman k = dv_kalman_begin(s, memory);
   double *z = memory + dv_kalman_size(s->n_z, s->n_x), *next = z + s->n_z, *guess = next + s->n_z,
          *free_guess = guess + s->n_x;
@@ -161,13 +161,13 @@ static bool worth(const dv_recordings *r, int past) {
   return size < 2000 && 0.75 * rows > 1.5 * size && rows * size * size < 4e9 && size * size * size < 1e9;
 }
 
-static void clear(search *s) {
+static void clear(order_search *s) {
   dv_moments_past_clear(&s->all);
   dv_moments_past_clear(&s->rest);
   for (int f = 0; f < DV_FOLDS; f++) dv_moments_past_clear(&s->fold[f]);
 }
 
-static dvbf_status look(search *s, int past, dvbf_error *error) {
+static dvbf_status look(order_search *s, int past, dvbf_error *error) {
   dvbf_status status = dv_moments_past_new(&s->all, s->r, past, error);
   if (!status) status = dv_moments_past_new(&s->rest, s->r, past, error);
   for (int f = 0; f < DV_FOLDS && !status; f++) status = dv_moments_past_new(&s->fold[f], s->r, past, error);
@@ -179,7 +179,7 @@ static dvbf_status look(search *s, int past, dvbf_error *error) {
 
 /* ---- Candidates of one window ---- */
 
-static int most_order(const search *s, int past) {
+static int most_order(const order_search *s, int past) {
   int most = s->order, room = dv_subspace_most(s->r->n_x, past);
   if (!most) {
     double rows = dv_complete_rows(s->r, s->r->block, s->r->blocks, (size_t)past);
@@ -192,7 +192,7 @@ static int most_order(const search *s, int past) {
 }
 
 /* Adds the errors of the system on fold f, in which no piece has more than `steps` steps to filter. */
-static dvbf_status score_system(const search *s, const dv_system *system, int f, size_t steps,
+static dvbf_status score_system(const order_search *s, const dv_system *system, int f, size_t steps,
                                 fit_score *score, dvbf_error *error) {
   dv_kalman_gains gains = {0};
   double *memory = dv_calloc(score_memory(system), sizeof *memory);
@@ -207,8 +207,8 @@ static dvbf_status score_system(const search *s, const dv_system *system, int f,
 
 /* Adds the errors on fold f of the systems of all orders to scores [ORDERS]. An order without a system counts
  * as the mean. */
-static dvbf_status score_fold(const search *s, const dv_subspace *space, int f, const int *list, int count,
-                              fit_score *scores, dvbf_error *error) {
+static dvbf_status score_fold(const order_search *s, const dv_subspace *space, int f, const int *list,
+                              int count, fit_score *scores, dvbf_error *error) {
   double *scratch = dv_calloc(dv_subspace_scratch(space), sizeof *scratch);
   dvbf_status status = scratch ? DVBF_OK : dv_fail_memory(error, "judging linear models");
   size_t longest = 0; /* where gaps are many, hardly any piece has none */
@@ -231,7 +231,7 @@ static dvbf_status score_fold(const search *s, const dv_subspace *space, int f, 
 }
 
 /* The simpler one is kept unless the other is better by a hundredth. A requested order comes first. */
-static void compare(search *s, dv_linear_choice c) {
+static void compare(order_search *s, dv_linear_choice c) {
   const double margin = 0.01;
   c.judgement = judge_errors(c.errors);
   bool nearer = s->order && c.order > s->best.order, farther = s->order && c.order < s->best.order;
@@ -239,7 +239,7 @@ static void compare(search *s, dv_linear_choice c) {
   s->best = c;
 }
 
-static dvbf_status try(search *s, int past, bool feedthrough, double ridge, dvbf_error *error) {
+static dvbf_status try(order_search *s, int past, bool feedthrough, double ridge, dvbf_error *error) {
   fit_score scores[ORDERS] = {{0}};
   int list[ORDERS], count = 0, most = most_order(s, past);
   if (s->order) list[count++] = s->order < most ? s->order : most;
@@ -264,7 +264,7 @@ static dvbf_status try(search *s, int past, bool feedthrough, double ridge, dvbf
   return status;
 }
 
-static dvbf_status try_window(search *s, int past, dvbf_error *error) {
+static dvbf_status try_window(order_search *s, int past, dvbf_error *error) {
   dvbf_status status = look(s, past, error);
   for (int d = 0; d < 2 && !status; d++) {
     if ((d && !s->r->n_u) || (s->feedthrough >= 0 && d != s->feedthrough && s->r->n_u)) continue;
@@ -322,7 +322,7 @@ static dvbf_status scale_noise(dv_system *s, const dv_recordings *r, dvbf_error 
 /* Tries all windows, or those near one. */
 static dvbf_status choose(dv_system *out, dv_linear_choice *choice, const dv_recordings *r, int order,
                           int feedthrough, int near, const volatile int *interrupt, dvbf_error *error) {
-  search s = {.r = r, .order = order, .feedthrough = feedthrough, .interrupt = interrupt};
+  order_search s = {.r = r, .order = order, .feedthrough = feedthrough, .interrupt = interrupt};
   dvbf_status status = DVBF_OK;
   for (int i = 0; i < WINDOWS && !status; i++) {
     bool close =

@@ -13,19 +13,19 @@
 #include <string.h>
 
 enum {
-  CHUNK = 256,  /* frames at once */
-  ROUNDS = 3,   /* of the iteration */
-  FIRST = 64,   /* directions to begin with */
-  MOST = 512,   /* directions at most */
-  MULTIPLE = 16 /* the number that is kept is a multiple of this */
+  CHUNK_FRAMES = 256, /* frames at once */
+  ROUNDS = 3,         /* of the iteration */
+  FIRST_AXES = 64,    /* directions to begin with */
+  MOST_AXES = 512,    /* directions at most */
+  MULTIPLE = 16       /* the number that is kept is a multiple of this */
 };
 
 /* ---- Frames in chunks ---- */
 
 typedef struct chunk {
   int count;
-  dvbf_real *frames;    /* [count][n_x], scaled */
-  size_t number[CHUNK]; /* of each among all frames */
+  dvbf_real *frames;           /* [count][n_x], scaled */
+  size_t number[CHUNK_FRAMES]; /* of each among all frames */
 } chunk;
 
 typedef void chunk_fn(void *user, const chunk *chunk);
@@ -55,17 +55,17 @@ static dvbf_status each_chunk(const dvbf_sequences *s, const dvbf_model *m, chun
   const dv_kernels *kernels = dv_kernels_best();
   size_t n = (size_t)m->n_x, number = 0;
   float *buffer = NULL;
-  chunk c = {.frames = dv_calloc_aligned(n, CHUNK * sizeof *c.frames)};
-  dvbf_status status = c.frames ? dv_sequence_buffer(&buffer, s, CHUNK, error)
+  chunk c = {.frames = dv_calloc_aligned(n, CHUNK_FRAMES * sizeof *c.frames)};
+  dvbf_status status = c.frames ? dv_sequence_buffer(&buffer, s, CHUNK_FRAMES, error)
                                 : dv_fail_memory(error, "finding the components of x");
   for (size_t i = 0; i < s->count && !status; i++)
-    for (size_t t = 0, length = dvbf_sequence_length(s, i); t < length && !status; t += CHUNK) {
-      size_t steps = length - t < CHUNK ? length - t : CHUNK;
+    for (size_t t = 0, length = dvbf_sequence_length(s, i); t < length && !status; t += CHUNK_FRAMES) {
+      size_t steps = length - t < CHUNK_FRAMES ? length - t : CHUNK_FRAMES;
       const float *x = dv_sequence_x(s, i, t, steps, buffer);
       for (size_t k = 0; k < steps && !status; k++, x += n) {
         if (s->gaps && seen_in_part(x, m->n_x)) status = refuse_part(i, t + k, error);
         add_frame(&c, kernels, x, m, number++);
-        if (c.count < CHUNK) continue;
+        if (c.count < CHUNK_FRAMES) continue;
         fn(user, &c);
         c.count = 0;
       }
@@ -78,12 +78,12 @@ static dvbf_status each_chunk(const dvbf_sequences *s, const dvbf_model *m, chun
 
 /* ---- Finding components ---- */
 
-typedef struct search {
+typedef struct axis_search {
   int n, directions;
   const dv_products *product;
   dvbf_real *q;      /* [directions][n], orthonormal rows */
   dvbf_real *cq;     /* [directions][n] */
-  dvbf_real *inside; /* [CHUNK][directions], a chunk in these directions */
+  dvbf_real *inside; /* [CHUNK_FRAMES][directions], a chunk in these directions */
   dvbf_real *gram;   /* [directions][directions] of a chunk */
   double *matrix;    /* [directions][directions], the sum of them */
   double *vectors;   /* [directions][directions], its eigenvectors */
@@ -91,14 +91,14 @@ typedef struct search {
   double *values;    /* [directions] */
   double all;        /* sum of squares of all frames */
   size_t frames;
-} search;
+} axis_search;
 
-static bool search_allocate(search *s, int n, int directions) {
+static bool search_allocate(axis_search *s, int n, int directions) {
   size_t d = (size_t)directions, width = (size_t)n;
-  *s = (search){.n = n, .directions = directions, .product = dv_kernels_best()->product};
+  *s = (axis_search){.n = n, .directions = directions, .product = dv_kernels_best()->product};
   s->q = dv_calloc_aligned(width, d * sizeof *s->q);
   s->cq = dv_calloc_aligned(width, d * sizeof *s->cq);
-  s->inside = dv_calloc_aligned(d, CHUNK * sizeof *s->inside);
+  s->inside = dv_calloc_aligned(d, CHUNK_FRAMES * sizeof *s->inside);
   s->gram = dv_calloc_aligned(d, d * sizeof *s->gram);
   s->matrix = dv_calloc(d, d * sizeof *s->matrix);
   s->vectors = dv_calloc(d, d * sizeof *s->vectors);
@@ -107,18 +107,18 @@ static bool search_allocate(search *s, int n, int directions) {
   return s->q && s->cq && s->inside && s->gram && s->matrix && s->vectors && s->wide && s->values;
 }
 
-static void look_inside(search *s, const chunk *c) {
+static void look_inside(axis_search *s, const chunk *c) {
   s->product->nt(s->inside, false, c->frames, s->q, c->count, s->n, s->directions);
 }
 
 static void add_products(void *user, const chunk *c) {
-  search *s = user;
+  axis_search *s = user;
   look_inside(s, c);
   s->product->tn(s->cq, true, s->inside, c->frames, c->count, s->n, s->directions);
 }
 
 static void add_gram(void *user, const chunk *c) {
-  search *s = user;
+  axis_search *s = user;
   size_t d = (size_t)s->directions;
   look_inside(s, c);
   s->product->tn(s->gram, false, s->inside, s->inside, c->count, s->directions, s->directions);
@@ -126,7 +126,7 @@ static void add_gram(void *user, const chunk *c) {
 }
 
 static void add_squares(void *user, const chunk *c) {
-  search *s = user;
+  axis_search *s = user;
   look_inside(s, c);
   const dvbf_real *inside = s->inside, *frames = c->frames;
   for (int r = 0; r < c->count; r++, inside += s->directions, frames += s->n) {
@@ -137,13 +137,13 @@ static void add_squares(void *user, const chunk *c) {
 }
 
 /* q = orthonormal rows with the span of the rows of `wide`. */
-static void orthonormalise(search *s) {
+static void orthonormalise(axis_search *s) {
   dv_orthonormalise(s->wide, s->directions, s->n);
   for (size_t i = 0; i < (size_t)s->directions * (size_t)s->n; i++) s->q[i] = (dvbf_real)s->wide[i];
 }
 
 /* Rotates the rows of q to the eigenvectors of `matrix`, the largest first. */
-static void rotate_to_axes(search *s) {
+static void rotate_to_axes(axis_search *s) {
   int d = s->directions, n = s->n;
   dv_diagonalise(s->matrix, s->vectors, d);
   memset(s->wide, 0, (size_t)d * (size_t)n * sizeof *s->wide);
@@ -159,7 +159,8 @@ static void rotate_to_axes(search *s) {
 }
 
 /* Finds the directions, sorted by variance, and the variance along each. */
-static dvbf_status run_search(search *s, const dvbf_sequences *from, const dvbf_model *m, dvbf_error *error) {
+static dvbf_status run_search(axis_search *s, const dvbf_sequences *from, const dvbf_model *m,
+                              dvbf_error *error) {
   size_t size = (size_t)s->directions * (size_t)s->n;
   dv_any_directions(s->wide, s->directions, s->n);
   orthonormalise(s);
@@ -177,7 +178,7 @@ static dvbf_status run_search(search *s, const dvbf_sequences *from, const dvbf_
 }
 
 /* Replaces the last of the kept directions by others, and measures all again. */
-static dvbf_status take_in(search *s, int kept, const dv_components *also, const dvbf_sequences *from,
+static dvbf_status take_in(axis_search *s, int kept, const dv_components *also, const dvbf_sequences *from,
                            const dvbf_model *m, double *left_out, dvbf_error *error) {
   size_t width = (size_t)s->n, first = (size_t)(kept - also->count) * width;
   for (size_t i = 0; i < (size_t)s->directions * width; i++) s->wide[i] = (double)s->q[i];
@@ -194,7 +195,7 @@ static dvbf_status take_in(search *s, int kept, const dv_components *also, const
 }
 
 /* The smallest multiple of MULTIPLE directions that leave out at most `allowed`; 0: more are needed. */
-static int enough(const search *s, double allowed, double *left_out) {
+static int enough(const axis_search *s, double allowed, double *left_out) {
   double left = s->all;
   for (int i = 0; i < s->directions; i++) {
     left -= s->values[i];
@@ -205,7 +206,7 @@ static int enough(const search *s, double allowed, double *left_out) {
 }
 
 /* Rotates the first `kept` axes at random within their plane; out has the rotation and the variances. */
-static bool mix_axes(search *s, int kept, dv_components *out) {
+static bool mix_axes(axis_search *s, int kept, dv_components *out) {
   size_t n = (size_t)kept, size = n * (size_t)s->n;
   out->variance = dv_calloc(n, sizeof *out->variance);
   out->rotation = dv_calloc_aligned(n, n * sizeof *out->rotation);
@@ -223,7 +224,7 @@ static bool mix_axes(search *s, int kept, dv_components *out) {
 dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, const dvbf_model *m,
                                double share, int limit, const dv_components *also, dvbf_error *error) {
   int most = m->n_x / 2 / MULTIPLE * MULTIPLE, kept = 0;
-  if (most > MOST) most = MOST;
+  if (most > MOST_AXES) most = MOST_AXES;
   if (limit && limit < most) most = limit / MULTIPLE * MULTIPLE > 0 ? limit / MULTIPLE * MULTIPLE : MULTIPLE;
   dvbf_status status = DVBF_OK;
   *out = (dv_components){.n_x = m->n_x};
@@ -233,8 +234,8 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
         "projection = %g: x has %d dimensions, and with fewer than %d there is no time to save; set "
         "projection = 0",
         share, m->n_x, 2 * MULTIPLE);
-  for (int d = FIRST < most ? FIRST : most; !status && !kept; d = 2 * d < most ? 2 * d : most) {
-    search s;
+  for (int d = FIRST_AXES < most ? FIRST_AXES : most; !status && !kept; d = 2 * d < most ? 2 * d : most) {
+    axis_search s;
     bool room = search_allocate(&s, m->n_x, d);
     status = room ? run_search(&s, from, m, error) : dv_fail_memory(error, "finding the components of x");
     if (!status) kept = enough(&s, share * m->x_spread, &out->left_out);
@@ -289,7 +290,7 @@ static dvbf_status make_room(dvbf_sequences *to, const dvbf_sequences *from, int
 typedef struct projecting {
   const dv_components *c;
   float *to;         /* [frames][count] */
-  dvbf_real *inside; /* [CHUNK][count] */
+  dvbf_real *inside; /* [CHUNK_FRAMES][count] */
 } projecting;
 
 static void put_coordinates(void *user, const chunk *from) {
@@ -309,7 +310,7 @@ static dvbf_status project(dvbf_sequences *out, const dv_components *c, const dv
   size_t size = dv_sequences_frames(out) * out->n_x;
   for (size_t i = 0; from->gaps && i < size; i++)
     out->x[i] = NAN; /* frames that are not written below stay missing */
-  projecting p = {c, out->x, dv_calloc_aligned((size_t)c->count, CHUNK * sizeof *p.inside)};
+  projecting p = {c, out->x, dv_calloc_aligned((size_t)c->count, CHUNK_FRAMES * sizeof *p.inside)};
   status = p.inside ? each_chunk(from, m, put_coordinates, &p, error) : dv_fail_memory(error, "projecting x");
   dv_free(p.inside);
   if (status) dvbf_sequences_free(out);

@@ -1,5 +1,5 @@
 /* The prediction-error method for linear systems (dv_prediction_error_refine): least squares over free runs
- * of up to LONGEST steps from about RUNS origins by Levenberg-Marquardt, with a weak ridge that makes the
+ * of up to LONG_RUN steps from about RUNS origins by Levenberg-Marquardt, with a weak ridge that makes the
  * basis of the state unique and no steps to an unstable A; then the gain, by forecasts one step ahead. The
  * order is chosen anew on unseen blocks. */
 #include "base/error.h"
@@ -12,9 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-/* SEEN frames determine the first state of a run; a run has LEAST to LONGEST frames, and all data have about
- * RUNS origins. */
-enum { SEEN = 10, LEAST = 40, LONGEST = 400, RUNS = 25, MOST_VALUES = 40000, MOST_PARAMETERS = 120 };
+/* SEEN frames determine the first state of a run; a run has SHORT_RUN to LONG_RUN frames, and all data have
+ * about RUNS origins. */
+enum { SEEN = 10, SHORT_RUN = 40, LONG_RUN = 400, RUNS = 25, MOST_VALUES = 40000, MOST_PARAMETERS = 120 };
 enum { EVERYTHING = -1 }; /* no fold */
 
 static const int orders[] = {1, 2, 3, 4, 6};
@@ -40,8 +40,8 @@ typedef struct far {
 
 /* Adds the runs of frames first .. first + steps, or only counts them. */
 static size_t add_runs(run *to, size_t count, size_t first, size_t steps, size_t stride) {
-  for (size_t o = 0; o + LEAST <= steps; o += stride, count++)
-    if (to) to[count] = (run){first + o, steps - o < LONGEST ? steps - o : LONGEST};
+  for (size_t o = 0; o + SHORT_RUN <= steps; o += stride, count++)
+    if (to) to[count] = (run){first + o, steps - o < LONG_RUN ? steps - o : LONG_RUN};
   return count;
 }
 
@@ -316,8 +316,8 @@ static dvbf_status judge(far *a, int fold, double *squares, double *count, dvbf_
 }
 
 /* A refined system of the order, of all data but a fold; *any is false if there is none. */
-static dvbf_status fit(far *a, bool *any, int order, const dv_recordings *r, const dv_linear_choice *c,
-                       int fold, const volatile int *interrupt, dvbf_error *error) {
+static dvbf_status fit_order(far *a, bool *any, int order, const dv_recordings *r, const dv_linear_choice *c,
+                             int fold, const volatile int *interrupt, dvbf_error *error) {
   dvbf_status status = far_new(a, r, order, c->feedthrough, error);
   if (!status) status = take_runs(a, fold, false, error);
   *any = !status && a->rows && parameters(a) <= MOST_PARAMETERS &&
@@ -334,7 +334,7 @@ static dvbf_status try_order(double *out, int order, const dv_recordings *r, con
   dvbf_status status = DVBF_OK;
   for (int f = 0; f < DV_FOLDS && any && !status; f++) {
     far a = {0};
-    status = fit(&a, &any, order, r, c, f, interrupt, error);
+    status = fit_order(&a, &any, order, r, c, f, interrupt, error);
     if (!status && any) status = judge(&a, f, &squares, &count, error);
     far_clear(&a);
   }
@@ -366,7 +366,7 @@ dvbf_status dv_prediction_error_refine(dv_system *system, dv_linear_choice *choi
   dvbf_status status = order ? try_order(&least, order, r, choice, interrupt, error)
                              : choose_order(&order, &least, r, choice, interrupt, error);
   if (status || !isfinite(least)) return status;
-  status = fit(&a, &any, order, r, choice, EVERYTHING, interrupt, error);
+  status = fit_order(&a, &any, order, r, choice, EVERYTHING, interrupt, error);
   if (!status && any) status = find_gain(&a, interrupt, error);
   if (!status && any) {
     dv_system_clear(system);

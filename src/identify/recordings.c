@@ -71,10 +71,10 @@ static bool standardise(double *values, size_t frames, size_t n, double *mean, d
 
 /* Many sequences are divided among the folds; few are each cut into as many blocks. */
 static void cut(dv_recordings *r) {
-  enum { MANY = 12, SHORT = 6 };
+  enum { MANY_SEQUENCES = 12, SHORTEST_BLOCK = 6 };
   for (size_t i = 0; i < r->count; i++) {
     dv_piece all = r->whole[i];
-    bool whole = r->count >= MANY || all.steps < DV_FOLDS * SHORT;
+    bool whole = r->count >= MANY_SEQUENCES || all.steps < DV_FOLDS * SHORTEST_BLOCK;
     int blocks = whole ? 1 : DV_FOLDS;
     for (int b = 0; b < blocks; b++) {
       size_t first = all.steps * (size_t)b / (size_t)blocks,
@@ -107,20 +107,21 @@ double dv_complete_rows(const dv_recordings *r, const dv_piece *pieces, size_t c
 /* Whether fewer than half of the frames are complete together with a few before them, because sensors have
  * different rates or values are missing here and there: leaving such frames out would leave little. */
 static bool gaps_matter(const dv_recordings *r) {
-  enum { PAST = 4 };
+  enum { FRAMES_BEFORE = 4 };
   size_t all = 0;
-  for (size_t i = 0; i < r->count; i++) all += r->whole[i].steps > PAST ? r->whole[i].steps - PAST : 0;
-  return 2 * dv_complete_rows(r, r->whole, r->count, PAST) < (double)all;
+  for (size_t i = 0; i < r->count; i++)
+    all += r->whole[i].steps > FRAMES_BEFORE ? r->whole[i].steps - FRAMES_BEFORE : 0;
+  return 2 * dv_complete_rows(r, r->whole, r->count, FRAMES_BEFORE) < (double)all;
 }
 
 /* A column x [steps], n apart, of one sequence: straight lines between known values, the nearest value at the
  * ends. Long gaps stay. */
 static void fill_column(double *x, size_t steps, size_t n) {
-  enum { LONGEST = 30 };
+  enum { LONGEST_FILLED = 30 };
   size_t from = 0; /* of a gap */
   for (size_t t = 0; t <= steps; t++) {
     if (t < steps && isnan(x[t * n])) continue;
-    if (t > from && t - from <= LONGEST && t - from < steps) {
+    if (t > from && t - from <= LONGEST_FILLED && t - from < steps) {
       double after = t < steps ? x[t * n] : x[(from - 1) * n], before = from ? x[(from - 1) * n] : after;
       for (size_t k = from; k < t; k++)
         x[k * n] = before + (after - before) * (double)(k - from + 1) / (double)(t - from + 1);

@@ -180,7 +180,7 @@ static void map_moments(dv_subspace *s, const dv_moments_past *m, const double *
 
 /* ---- Making the states ---- */
 
-static bool make_room(room *o, const dv_moments_past *m, int height, int most) {
+static bool allocate_room(room *o, const dv_moments_past *m, int height, int most) {
   size_t k = (size_t)m->size, high = (size_t)height;
   o->normal = dv_calloc(k, k * sizeof(double));
   o->theta = dv_calloc(k, (size_t)m->n_x * sizeof(double));
@@ -211,7 +211,7 @@ dvbf_status dv_subspace_new(dv_subspace *out, const dv_moments_past *m, bool fee
   room o = {0};
   if (most > height) most = height;
   *out = (dv_subspace){.n_x = m->n_x, .n_u = m->n_u, .feedthrough = feedthrough && m->n_u, .rows = m->rows};
-  bool made = make_room(&o, m, height, most);
+  bool made = allocate_room(&o, m, height, most);
   int before = made && m->rows > 0 ? regress(&o, m, out->feedthrough, ridge) : -1;
   if (before >= 0) {
     stack(&o, m, before, future);
@@ -243,8 +243,8 @@ size_t dv_subspace_scratch(const dv_subspace *s) {
 }
 
 /* Solves the moments of places `from` [k] with places `to` [n]: out [k][n]; false if they are singular. */
-static bool solve(const dv_subspace *s, const double *total, const int *from, int k, const int *to, int n,
-                  double *out, double *scratch) {
+static bool solve_places(const dv_subspace *s, const double *total, const int *from, int k, const int *to,
+                         int n, double *out, double *scratch) {
   for (int i = 0; i < k; i++) {
     for (int j = 0; j < k; j++)
       scratch[i * k + j] = total[(size_t)from[i] * (size_t)s->size + (size_t)from[j]];
@@ -270,7 +270,7 @@ static void take_residual(const dv_subspace *s, double *total, const int *from, 
 }
 
 /* Fills the noise: R from the moments of e, K from the coefficients of e, and the start from those of z. */
-static void set_noise(const dv_subspace *s, dv_system *out, const double *total, const double *gain) {
+static void fill_noise(const dv_subspace *s, dv_system *out, const double *total, const double *gain) {
   size_t size = (size_t)s->size, first = 1 + (size_t)s->n_x + (size_t)s->n_u;
   for (int i = 0; i < s->n_x; i++)
     for (int j = 0; j < s->n_x; j++)
@@ -296,7 +296,7 @@ bool dv_subspace_system(const dv_subspace *s, dv_system *out, double *scratch) {
   from[k++] = 0;
   for (int i = 0; s->feedthrough && i < n_u; i++) from[k++] = 1 + n_x + i;
   for (int i = 0; i < n_x; i++) to[i] = 1 + i;
-  if (!solve(s, total, from, k, to, n_x, coefficients, rest)) return false;
+  if (!solve_places(s, total, from, k, to, n_x, coefficients, rest)) return false;
   for (int x = 0; x < n_x; x++) {
     for (int i = 0; i < n; i++) out->h[x * n + i] = coefficients[i * n_x + x];
     out->shift_x[x] = coefficients[n * n_x + x];
@@ -307,7 +307,7 @@ bool dv_subspace_system(const dv_subspace *s, dv_system *out, double *scratch) {
   for (k = n + 1; k < n + 1 + n_u + n_x; k++)
     from[k] = k - n - 1 < n_u ? 1 + n_x + k - n - 1 : 1 + k - n - 1 - n_u;
   for (int i = 0; i < n; i++) to[i] = first + s->most + i;
-  if (!solve(s, total, from, k, to, n, coefficients, rest)) return false;
+  if (!solve_places(s, total, from, k, to, n, coefficients, rest)) return false;
   double *gain = rest;
   for (int z = 0; z < n; z++) {
     for (int i = 0; i < n; i++) out->a[z * n + i] = coefficients[i * n + z];
@@ -315,7 +315,7 @@ bool dv_subspace_system(const dv_subspace *s, dv_system *out, double *scratch) {
     for (int i = 0; i < n_u; i++) out->b[z * n_u + i] = coefficients[(n + 1 + i) * n + z];
     for (int i = 0; i < n_x; i++) gain[z * n_x + i] = coefficients[(n + 1 + n_u + i) * n + z];
   }
-  set_noise(s, out, total, gain);
+  fill_noise(s, out, total, gain);
   dv_stabilise(out->a, n, coefficients);
   return true;
 }
@@ -329,10 +329,10 @@ size_t dv_stabilise_scratch(int n) {
 /* s [n][n] becomes its matrix sign by Newton's method, s <- (s + s^-1) / 2, in which eigenvalues become the
  * signs of their real parts. False if they have none. */
 static bool find_sign(double *s, int n, double *inverse, int *order) {
-  enum { MOST = 60 };
+  enum { NEWTON_STEPS = 60 };
   size_t all = (size_t)n * (size_t)n;
   double change = INFINITY;
-  for (int k = 0; k < MOST; k++) {
+  for (int k = 0; k < NEWTON_STEPS; k++) {
     memcpy(inverse, s, all * sizeof *s);
     double log_det = dv_invert(inverse, n, 1e-300, order);
     if (!isfinite(log_det)) return false;
