@@ -15,7 +15,7 @@
 
 static const char FORMAT[] = "dvbf checkpoint 1";
 
-enum { FIELDS = 40, TENSORS = 10 };
+enum { STATE_FIELDS = 40, TENSORS = 10 };
 
 /* ---- Memory ---- */
 
@@ -35,29 +35,29 @@ void dv_training_clear(dv_training *s) {
 /* ---- Fields ---- */
 
 /* A number of the state: `count` or `real`, in [low, high]. */
-typedef struct field {
+typedef struct resumed {
   char name[24];
   uint64_t *count;
   double *real;
   double low, high;
   bool nan;      /* may be NaN */
   bool optional; /* is 0 if it is missing, and missing if it is 0 */
-} field;
+} resumed;
 
 static const double HUGE_COUNT = 9e15, HUGE_REAL = 1e300;
 
-static void add(field *list, int *n, const char *name, field f) {
+static void add(resumed *list, int *n, const char *name, resumed f) {
   list[*n] = f;
   snprintf(list[(*n)++].name, sizeof f.name, "%s", name);
 }
 
-#define COUNT(name, least, most) add(out, &n, #name, (field){.count = &s->name, .low = least, .high = most})
-#define OPTIONAL(name, most) add(out, &n, #name, (field){.count = &s->name, .high = most, .optional = true})
-#define REAL(name, least, most) add(out, &n, #name, (field){.real = &s->name, .low = least, .high = most})
+#define COUNT(name, least, most) add(out, &n, #name, (resumed){.count = &s->name, .low = least, .high = most})
+#define OPTIONAL(name, most) add(out, &n, #name, (resumed){.count = &s->name, .high = most, .optional = true})
+#define REAL(name, least, most) add(out, &n, #name, (resumed){.real = &s->name, .low = least, .high = most})
 #define SCORE(name, at, least, most)                                                                         \
-  add(out, &n, name, (field){.real = &s->at, .low = least, .high = most, .nan = true})
+  add(out, &n, name, (resumed){.real = &s->at, .low = least, .high = most, .nan = true})
 
-static int list_numbers(dv_training *s, const dv_train_settings *set, field out[FIELDS]) {
+static int list_numbers(dv_training *s, const dv_train_settings *set, resumed out[STATE_FIELDS]) {
   int n = 0;
   double updates = (double)dv_all_updates(set), last = (double)set->starts - 1,
          retries = (double)set->retries;
@@ -108,12 +108,12 @@ static int list_snapshots(const dv_training *s, kept out[3]) {
   return later || (s->phase == DV_JUDGING && s->start > 0 && !s->unjudged) ? 3 : 2;
 }
 
-static void list_counters(const kept *k, const dvbf_model *m, field *out, int *n) {
+static void list_counters(const kept *k, const dvbf_model *m, resumed *out, int *n) {
   static const char *const names[] = {"update", "rate_factor", "usual_norm"};
   dv_counters *at = dv_snapshot_open(k->snapshot, m->parameters.size).at;
-  const field fields[] = {{.count = &at->update, .high = (double)dv_all_updates(m->settings)},
-                          {.real = &at->rate_factor, .low = 1e-31, .high = 1},
-                          {.real = &at->usual_norm, .high = HUGE_REAL}};
+  const resumed fields[] = {{.count = &at->update, .high = (double)dv_all_updates(m->settings)},
+                            {.real = &at->rate_factor, .low = 1e-31, .high = 1},
+                            {.real = &at->usual_norm, .high = HUGE_REAL}};
   for (int i = 0; i < 3; i++) {
     char name[24];
     snprintf(name, sizeof name, "%s.%s", k->name, names[i]);
@@ -155,7 +155,7 @@ bool dv_training_sound(const dv_training *s, const dvbf_model *m) {
 
 /* ---- Writing ---- */
 
-static bool set_fields(json_t *meta, const field *fields, int n) {
+static bool set_fields(json_t *meta, const resumed *fields, int n) {
   bool done = true;
   for (int i = 0; done && i < n; i++) {
     uint64_t bits;
@@ -171,7 +171,7 @@ static bool set_fields(json_t *meta, const field *fields, int n) {
 }
 
 /* Reading and writing use the same list of fields, so the state is not const. */
-static int list_all(dv_training *s, const dvbf_model *m, field out[FIELDS]) {
+static int list_all(dv_training *s, const dvbf_model *m, resumed out[STATE_FIELDS]) {
   kept snapshots[3];
   int n = list_numbers(s, m->settings, out), count = list_snapshots(s, snapshots);
   for (int i = 0; i < count; i++) list_counters(&snapshots[i], m, out, &n);
@@ -181,7 +181,7 @@ static int list_all(dv_training *s, const dvbf_model *m, field out[FIELDS]) {
 dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *m, const dvbf_settings *settings,
                                 uint64_t data, const char *path, dvbf_error *error) {
   dv_training s = *state;
-  field fields[FIELDS];
+  resumed fields[STATE_FIELDS];
   dv_tensor tensors[TENSORS];
   json_t *meta = json_object();
   bool done = dv_meta_set_kind(meta, m, FORMAT) && dv_meta_set(meta, "data", "%016" PRIx64, data) &&
@@ -211,7 +211,7 @@ static bool read_digits(const char *text, int base, size_t least, size_t most, u
   return true;
 }
 
-static dvbf_status read_field(const dv_tensor_file *file, const field *f, dvbf_error *error) {
+static dvbf_status read_field(const dv_tensor_file *file, const resumed *f, dvbf_error *error) {
   const char *text = dv_meta_get(file, f->name);
   uint64_t bits;
   if (f->optional && !text) {
@@ -234,7 +234,7 @@ static dvbf_status read_field(const dv_tensor_file *file, const field *f, dvbf_e
   return DVBF_OK;
 }
 
-static dvbf_status read_fields(const dv_tensor_file *file, const field *fields, int n, dvbf_error *error) {
+static dvbf_status read_fields(const dv_tensor_file *file, const resumed *fields, int n, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   for (int i = 0; !status && i < n; i++) status = read_field(file, &fields[i], error);
   return status;
@@ -344,7 +344,7 @@ static dvbf_status refuse_contradiction(const dv_training *s, const dvbf_model *
 
 static dvbf_status read_state(dv_training *s, const dv_tensor_file *file, const dvbf_model *m,
                               dvbf_error *error) {
-  field fields[FIELDS];
+  resumed fields[STATE_FIELDS];
   dv_tensor tensors[TENSORS];
   kept snapshots[3];
   dvbf_status status = read_fields(file, fields, list_numbers(s, m->settings, fields), error);

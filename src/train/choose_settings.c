@@ -101,11 +101,11 @@ static double most_initial(const dv_profile *f) {
   return fmax(1, fmax(floor((double)f->common / 3), (double)f->common - 5));
 }
 
-/* Frames for the initial network: at most 20, with at most VALUES values in all. From many columns it would
- * memorise the beginnings of the sequences, and a few frames of them determine the state. */
+/* Frames for the initial network: at most 20, with at most INITIAL_VALUES values in all. From many columns it
+ * would memorise the beginnings of the sequences, and a few frames of them determine the state. */
 static double frames_to_begin(const dv_profile *f) {
-  enum { VALUES = 240 };
-  double few = f->x.frames < 600 ? 10 : fmin(20, fmax(5, floor(VALUES / (double)f->n_x)));
+  enum { INITIAL_VALUES = 240 };
+  double few = f->x.frames < 600 ? 10 : fmin(20, fmax(5, floor(INITIAL_VALUES / (double)f->n_x)));
   return fmin(few, most_initial(f));
 }
 
@@ -211,10 +211,10 @@ static void choose_for_data(chooser *c) {
 /* For network = auto. A dense layer learns sooner than convolutions, on components and on pixels
  * (bench/SPEED.md), but needs gigabytes for large images. */
 static void choose_network(chooser *c) {
-  enum { VALUES = 32768 };
+  enum { LARGE_IMAGE = 32768 };
   const dv_profile *f = c->facts;
   if (now(c)->network != DV_NETWORK_AUTO || c->status) return;
-  bool components = has_components(c), conv = !components && f->height && f->n_x >= VALUES;
+  bool components = has_components(c), conv = !components && f->height && f->n_x >= LARGE_IMAGE;
   const char *why = conv         ? "images are large, and there are no components"
                     : components ? "images are learned on components"
                                  : "x is no large image";
@@ -403,14 +403,14 @@ dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_profile *facts,
 
 /* ---- Directions of x ---- */
 
-typedef struct sums {
+typedef struct pair_sums {
   const dv_statistics *x;
   size_t n_x;
   double *products; /* [n_x][n_x] of the standardised values of each pair of columns, its upper half */
   double *row;      /* [n_x] */
-} sums;
+} pair_sums;
 
-static void add_row(const sums *s, const float *row) {
+static void add_row(const pair_sums *s, const float *row) {
   for (size_t k = 0; k < s->n_x; k++) {
     bool seen = dv_statistics_vary(s->x, k) && !isnan(row[k]);
     s->row[k] = seen ? ((double)row[k] - s->x->mean[k]) / sqrt(s->x->variance[k]) : 0;
@@ -420,17 +420,18 @@ static void add_row(const sums *s, const float *row) {
 }
 
 /* Pieces of the sequences, evenly spread, so that a large file is not read once more. */
-static dvbf_status add_pieces(const sums *to, const dvbf_sequences *s, dvbf_error *error) {
-  enum { PIECE = 512, PIECES = 6 };
-  size_t frames = dv_sequences_frames(s), pieces = frames / PIECE + 1, sequence = 0, before = 0;
+static dvbf_status add_pieces(const pair_sums *to, const dvbf_sequences *s, dvbf_error *error) {
+  enum { PIECE_FRAMES = 512, MOST_PIECES = 6 };
+  size_t frames = dv_sequences_frames(s), pieces = frames / PIECE_FRAMES + 1, sequence = 0, before = 0;
   float *buffer = NULL;
-  dvbf_status status = dv_sequence_buffer(&buffer, s, PIECE, error);
+  dvbf_status status = dv_sequence_buffer(&buffer, s, PIECE_FRAMES, error);
   if (status) return status;
-  if (pieces > PIECES) pieces = PIECES;
+  if (pieces > MOST_PIECES) pieces = MOST_PIECES;
   for (size_t p = 0; p < pieces; p++) {
     size_t at = frames * p / pieces, length;
     while (length = dvbf_sequence_length(s, sequence), at >= before + length) before += length, sequence++;
-    size_t end = frames * (p + 1) / pieces, first = at - before, steps = end - at < PIECE ? end - at : PIECE;
+    size_t end = frames * (p + 1) / pieces, first = at - before,
+           steps = end - at < PIECE_FRAMES ? end - at : PIECE_FRAMES;
     if (steps > length - first) steps = length - first;
     const float *rows = dv_sequence_x(s, sequence, first, steps, buffer);
     for (size_t t = 0; t < steps; t++) add_row(to, rows + t * s->n_x);
@@ -450,15 +451,15 @@ static size_t count_largest(double *matrix, size_t n, double share) {
 
 /* *out = number of principal components that together hold `share` of the variance of the standardised
  * columns; a missing value counts as the mean of its column. Of large data a few thousand frames are used. Of
- * more than MOST columns, all count. */
+ * more than MOST_CORRELATED columns, all count. */
 static dvbf_status directions(size_t *out, const dvbf_sequences *s, const dv_statistics *x, double share,
                               dvbf_error *error) {
-  enum { MOST = 256 };
+  enum { MOST_CORRELATED = 256 };
   size_t n = s->n_x;
   *out = n;
-  if (n > MOST) return DVBF_OK;
+  if (n > MOST_CORRELATED) return DVBF_OK;
   double *products = dv_calloc(n * n, sizeof *products), *vectors = dv_calloc(n * n, sizeof *vectors);
-  sums to = {x, n, products, vectors};
+  pair_sums to = {x, n, products, vectors};
   dvbf_status status =
       products && vectors ? add_pieces(&to, s, error) : dv_fail_memory(error, "looking at the data");
   if (!status) {
@@ -508,7 +509,7 @@ static dvbf_status look_at_lengths(dv_profile *f, const dvbf_data *data, dvbf_er
 static dvbf_status look(dv_profile *f, const dvbf_data *data, bool further, const volatile int *interrupt,
                         dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
-  enum { SHORT = 20, LARGE = 512, MOVES = 5 };
+  enum { SHORTEST_SEQUENCE = 20, VIDEO_PIXELS = 512, MOVES = 5 };
   if (!train->count || !train->n_x)
     return dv_fail(error, DVBF_FORMAT,
                    "data: train/x is empty; at least one sequence with one column is needed");
@@ -529,7 +530,7 @@ static dvbf_status look(dv_profile *f, const dvbf_data *data, bool further, cons
   }
   f->notes = f->x.binary && !f->n_u && !data->image_height && f->steps > 1;
   f->picture = !f->notes && f->n_x >= 16 && f->x.low >= 0 && f->x.high <= 1;
-  f->video = f->picture && f->height && f->n_x >= LARGE && f->steps >= 2 * MOVES;
+  f->video = f->picture && f->height && f->n_x >= VIDEO_PIXELS && f->steps >= 2 * MOVES;
   status = dv_check_varies(&f->x, f->n_x, error);
   if (!status) status = look_at_lengths(f, data, error);
   if (status) return status;
@@ -537,7 +538,8 @@ static dvbf_status look(dv_profile *f, const dvbf_data *data, bool further, cons
   f->directions = f->n_x;
   if (f->sensors && 2 + 2 * f->n_x > LATENT) status = directions(&f->directions, train, &f->x, 0.99, error);
   if (status) return status;
-  return further && f->sensors && f->steps >= SHORT ? look_further(f, data, interrupt, error) : DVBF_OK;
+  return further && f->sensors && f->steps >= SHORTEST_SEQUENCE ? look_further(f, data, interrupt, error)
+                                                                : DVBF_OK;
 }
 
 dvbf_status dv_profile_new(dv_profile **out, const dvbf_data *data, bool further,

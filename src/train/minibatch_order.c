@@ -12,7 +12,7 @@
 
 /* Numbers in a run of chosen length. At least GROUP runs are shuffled together, enough for BATCHES times the
  * rows of a shard. */
-enum { NUMBERS = 1 << 18, GROUP = 8, BATCHES = 4 };
+enum { RUN_NUMBERS = 1 << 18, GROUP = 8, BATCHES = 4 };
 
 /* Neighbouring frames in memory. */
 typedef struct stretch {
@@ -73,27 +73,27 @@ static size_t run_of(const dvbf_sequences *s, const dv_train_settings *settings)
   size_t numbers = s->steps * s->n_x;
   if (!numbers || s->count < 2 * (size_t)settings->batch_size) return 1;
   if (settings->read_run) return (size_t)settings->read_run;
-  if (covered(s) * (double)s->n_x <= (double)dv_large || numbers >= NUMBERS) return 1;
-  return NUMBERS / numbers;
+  if (covered(s) * (double)s->n_x <= (double)dv_large || numbers >= RUN_NUMBERS) return 1;
+  return RUN_NUMBERS / numbers;
 }
 
-typedef struct place {
+typedef struct sequence_place {
   uint64_t start;
   uint32_t sequence;
-} place;
+} sequence_place;
 
 static int compare(const void *a, const void *b) {
-  const place *p = a, *q = b;
+  const sequence_place *p = a, *q = b;
   if (p->start != q->start) return p->start < q->start ? -1 : 1;
   return (p->sequence > q->sequence) - (p->sequence < q->sequence);
 }
 
 static bool sort(dv_order *o) {
-  place *list = dv_calloc(o->train->count, sizeof *list);
+  sequence_place *list = dv_calloc(o->train->count, sizeof *list);
   o->sorted = dv_calloc(o->train->count, sizeof *o->sorted);
   if (list && o->sorted) {
     for (size_t i = 0; i < o->train->count; i++)
-      list[i] = (place){dvbf_sequence_start(o->train, i), (uint32_t)i};
+      list[i] = (sequence_place){dvbf_sequence_start(o->train, i), (uint32_t)i};
     qsort(list, o->train->count, sizeof *list, compare);
     for (size_t i = 0; i < o->train->count; i++) o->sorted[i] = list[i].sequence;
   }

@@ -290,14 +290,14 @@ static void make_filter(dvbf_real *out, dvbf_real *work, const dv_components *c,
   dv_kernels_best()->product->nt(out, false, work, c->rotation, c->count, c->count, c->count);
 }
 
-enum { CHUNK = 256 }; /* frames at once */
+enum { FILTERED_ROWS = 256 }; /* frames at once */
 
-/* to = from times the filter; in, out: [CHUNK][count]. */
+/* to = from times the filter; in, out: [FILTERED_ROWS][count]. */
 static void apply(float *to, const float *from, size_t frames, const dvbf_real *filter, int count,
                   dvbf_real *in, dvbf_real *out) {
   size_t n = (size_t)count;
-  for (size_t f = 0; f < frames; f += CHUNK) {
-    size_t rows = frames - f < CHUNK ? frames - f : CHUNK;
+  for (size_t f = 0; f < frames; f += FILTERED_ROWS) {
+    size_t rows = frames - f < FILTERED_ROWS ? frames - f : FILTERED_ROWS;
     for (size_t i = 0; i < rows * n; i++) in[i] = (dvbf_real)from[f * n + i];
     dv_kernels_best()->product->nt(out, false, in, filter, (int)rows, count, count);
     for (size_t i = 0; i < rows * n; i++) to[f * n + i] = (float)out[i];
@@ -314,7 +314,8 @@ dvbf_status dv_coarse_set(dv_coarse *c, unsigned level, dvbf_error *error) {
   size_t n = (size_t)from->count;
   dvbf_real *filter = dv_calloc_aligned(n, n * sizeof *filter),
             *work = dv_calloc_aligned(n, n * sizeof *work);
-  dvbf_real *in = dv_calloc_aligned(n, CHUNK * sizeof *in), *out = dv_calloc_aligned(n, CHUNK * sizeof *out);
+  dvbf_real *in = dv_calloc_aligned(n, FILTERED_ROWS * sizeof *in),
+            *out = dv_calloc_aligned(n, FILTERED_ROWS * sizeof *out);
   double *f = dv_calloc(n, sizeof *f);
   bool room = filter && work && in && out && f;
   if (room) factors(f, c, level);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 size_t dv_recovery_window(const dvbf_model *m, size_t steps) {
-  enum { FEW = 5 };
-  size_t least = (size_t)dv_model_start_frames(m) + FEW, half = steps / 2;
+  enum { SPARE_FRAMES = 5 };
+  size_t least = (size_t)dv_model_start_frames(m) + SPARE_FRAMES, half = steps / 2;
   size_t window = half > least ? half : least;
   return window < steps ? window : steps;
 }

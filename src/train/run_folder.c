@@ -85,8 +85,8 @@ static dvbf_status refuse_former(const dv_run_folder *f, dvbf_error *error) {
   return DVBF_OK;
 }
 
-static dvbf_status refuse_other_settings(const dv_run_folder *f, const dvbf_settings *given,
-                                         dvbf_error *error) {
+static dvbf_status refuse_changed_settings(const dv_run_folder *f, const dvbf_settings *given,
+                                           dvbf_error *error) {
   dvbf_settings *of_run = NULL;
   if (!dv_exists(f->settings)) return DVBF_OK;
   dvbf_status status = dvbf_settings_new(&of_run, "train", error);
@@ -103,7 +103,7 @@ dvbf_status dv_run_folder_open(dv_run_folder *f, const dvbf_train_options *optio
   dvbf_status status = set_paths(f, options->folder, error);
   if (!status) status = lock(f, error);
   if (!status && !options->resume && !options->force) status = refuse_former(f, error);
-  if (!status && options->resume) status = refuse_other_settings(f, settings, error);
+  if (!status && options->resume) status = refuse_changed_settings(f, settings, error);
   return status;
 }
 
@@ -283,17 +283,17 @@ static bool take_texts(void **out, const json_t *all, const char *name, size_t c
   return true;
 }
 
-static size_t size_of(const json_t *number) {
+static size_t described_size(const json_t *number) {
   json_int_t value = json_integer_value(number);
   return value > 0 && value < 1 << 30 ? (size_t)value : 0;
 }
 
 static bool take_all(dvbf_data *d, const json_t *all) {
   const json_t *image = json_object_get(all, "image");
-  size_t n_x = d->train.n_x = size_of(json_object_get(all, "n_x"));
-  size_t n_u = d->train.n_u = size_of(json_object_get(all, "n_u")), pixels, values;
-  size_t channels = size_of(json_object_get(all, "channels"));
-  size_t height = size_of(json_array_get(image, 0)), width = size_of(json_array_get(image, 1));
+  size_t n_x = d->train.n_x = described_size(json_object_get(all, "n_x"));
+  size_t n_u = d->train.n_u = described_size(json_object_get(all, "n_u")), pixels, values;
+  size_t channels = described_size(json_object_get(all, "channels"));
+  size_t height = described_size(json_array_get(image, 0)), width = described_size(json_array_get(image, 1));
   if (!channels) channels = 1;
   if (dv_multiply(height, width, &pixels) && dv_multiply(pixels, channels, &values) && values &&
       values == n_x)

@@ -29,13 +29,13 @@ static const double NEAR = 1.1;
 /* Least advantage over the linear model in free runs, as a difference of logarithms. */
 static const double BETTER = 0.1;
 
-typedef struct search {
+typedef struct candidate_search {
   dv_search base;
   const dv_train_settings *s;
   dvbf_model *linear;   /* the best linear model; NULL: there is none */
   bool first;           /* the rank that decides and writes; others train */
   dv_run_folder folder; /* of the run, where options->folder is not NULL, of the first rank */
-} search;
+} candidate_search;
 
 /* ---- Number of candidates ---- */
 
@@ -51,12 +51,12 @@ static double work_of(const dv_train_settings *s, const dvbf_data *data) {
 
 /* As many as fit into a few minutes on two cores. */
 static size_t count_candidates(const dv_train_settings *s, const dvbf_data *data) {
-  enum { LEAST = 8, MOST = 24 };
+  enum { FEWEST_TRIED = 8, MOST_TRIED = 24 };
   if (s->candidates) return (size_t)s->candidates;
   double frames = (double)dv_sequences_frames(&data->train), more = fmax(1, fmin(5, sqrt(frames / 1000)));
   double trainings = 25000 * more / (work_of(s, data) * fmax(1, (double)s->updates));
-  size_t n = LEAST;
-  while (n < MOST &&
+  size_t n = FEWEST_TRIED;
+  while (n < MOST_TRIED &&
          (double)(n + 1) * FIRST + fmax((double)s->members, (double)(n + 1) / 3) * (1 - FIRST) <= trainings)
     n++;
   return n;
@@ -89,7 +89,7 @@ static int by_score(const void *a, const void *b) {
 }
 
 /* The caller frees; NULL: out of memory. */
-static dv_candidate **sorted(const search *h) {
+static dv_candidate **sorted(const candidate_search *h) {
   const dv_candidates *all = &h->base.candidates;
   dv_candidate **list = dv_calloc(all->count, sizeof *list);
   for (size_t i = 0; list && i < all->count; i++) list[i] = &all->list[i];
@@ -97,7 +97,7 @@ static dv_candidate **sorted(const search *h) {
   return list;
 }
 
-static size_t survivors(const search *h) {
+static size_t survivors(const candidate_search *h) {
   size_t count = h->base.candidates.count, members = (size_t)h->s->members;
   for (size_t i = 0; i < h->base.candidates.count; i++)
     count -= dv_candidate_fitted(&h->base.candidates.list[i]);
@@ -105,12 +105,12 @@ static size_t survivors(const search *h) {
   return third > members ? third : members;
 }
 
-static dvbf_status write_file(const search *h, dvbf_error *error) {
+static dvbf_status write_file(const candidate_search *h, dvbf_error *error) {
   return *h->base.file ? dv_candidates_write(&h->base.candidates, h->base.file, error) : DVBF_OK;
 }
 
 /* Continues the best to the end; *more is false if that was done before. */
-static dvbf_status promote(search *h, bool *more, dvbf_error *error) {
+static dvbf_status promote(candidate_search *h, bool *more, dvbf_error *error) {
   dv_candidate **best = sorted(h);
   size_t n = h->base.candidates.count, most = survivors(h), going = 0;
   if (!best) return dv_fail_memory(error, "comparing candidates");
@@ -128,7 +128,7 @@ static dvbf_status promote(search *h, bool *more, dvbf_error *error) {
 }
 
 /* Remaining updates, for the time left. */
-static void plan(search *h) {
+static void plan(candidate_search *h) {
   dv_candidates *all = &h->base.candidates;
   uint64_t longest = 0;
   bool finals = false;
@@ -146,7 +146,7 @@ static void plan(search *h) {
 
 /* ---- Choice of members ---- */
 
-static dvbf_status load(search *h, dv_candidate *c, dvbf_error *error) {
+static dvbf_status load(candidate_search *h, dv_candidate *c, dvbf_error *error) {
   if (c->model || !*h->base.folder) return DVBF_OK;
   dv_path folder, path;
   dv_candidate_folder(folder, sizeof folder, h->base.folder, (size_t)(c - h->base.candidates.list));
@@ -166,7 +166,7 @@ static bool judged(const dv_candidate *c, demands d) {
 }
 
 /* Whether a candidate may be part of the result, which it may if it is better than the linear model. */
-static bool eligible(const search *h, const dv_candidate *c, demands d) {
+static bool eligible(const candidate_search *h, const dv_candidate *c, demands d) {
   if (d.fitted && !dv_candidate_fitted(c)) return false;
   return judged(c, d) && (!h->linear || c->score.total < -BETTER);
 }
@@ -181,7 +181,7 @@ static bool any_finished(const dv_candidates *all) {
 /* Whether learned models are, on average, better than the linear one on their unseen parts. A single part is
  * too short to tell, and the best of many may be lucky. Fitted candidates have too few parameters to
  * overfit. */
-static dvbf_status learned_hold(const search *h, dv_candidate **best, demands d, bool *out,
+static dvbf_status learned_hold(const candidate_search *h, dv_candidate **best, demands d, bool *out,
                                 dvbf_error *error) {
   const dv_scorer *r = &h->base.referee;
   double squares = 0, of_linear = 0;
@@ -201,7 +201,7 @@ static dvbf_status learned_hold(const search *h, dv_candidate **best, demands d,
 /* A model with good free runs may be bad one step ahead, so forecasts are pooled over members good at them.
  * The linear model, hard to beat there, is ranked for this; it is removed again if it serves neither
  * forecasts nor predictions. */
-static void share_forecasts(search *h) {
+static void share_forecasts(candidate_search *h) {
   const dv_candidates *all = &h->base.candidates;
   dv_candidate *linear = &all->list[all->count - 1];
   double best = INFINITY, clearly = dv_scorer_clearly(dv_sequences_frames(&h->base.data->train));
@@ -219,7 +219,7 @@ static void share_forecasts(search *h) {
 
 /* Ranks the best, up to `members`, in the order of `best`; pooled predictions are better than their members'
  * on average. *limit: the largest error of a member. */
-static dvbf_status rank(search *h, dv_candidate **best, double *limit, dvbf_error *error) {
+static dvbf_status rank(candidate_search *h, dv_candidate **best, double *limit, dvbf_error *error) {
   demands d = {.to_the_end = any_finished(&h->base.candidates)};
   bool hold = true;
   int rank = 0;
@@ -248,7 +248,7 @@ static dvbf_status copy_model(dvbf_model **out, const dvbf_model *from, dvbf_err
 }
 
 /* Ranks the linear model too: for forecasts and, unless it is much worse, for predictions. */
-static dvbf_status rank_linear(search *h, double limit, dvbf_error *error) {
+static dvbf_status rank_linear(candidate_search *h, double limit, dvbf_error *error) {
   int ranked = 0;
   dv_candidates *all = &h->base.candidates;
   for (size_t i = 0; i < all->count; i++) ranked += all->list[i].rank > 0;
@@ -283,7 +283,7 @@ static dv_candidate *origin_of(const dv_candidates *c, const dv_candidate *final
 
 /* A final replaces the candidate it was made from, unless its training went wrong: it has seen all data, so
  * its error must not be larger than that of the other, which has not. */
-static void place_finals(search *h) {
+static void place_finals(candidate_search *h) {
   const dv_candidates *all = &h->base.candidates;
   for (size_t i = 0; i < all->count; i++) {
     dv_candidate *final = &all->list[i], *origin = origin_of(all, final);
@@ -299,7 +299,7 @@ static void place_finals(search *h) {
 /* ---- All rounds ---- */
 
 /* Adds a final for each that would be kept now; *more is false if that was done before. */
-static dvbf_status add_finals(search *h, bool *more, dvbf_error *error) {
+static dvbf_status add_finals(candidate_search *h, bool *more, dvbf_error *error) {
   dv_candidates *all = &h->base.candidates;
   double limit = 0;
   *more = h->base.referee.folds.cut;
@@ -320,7 +320,7 @@ static dvbf_status add_finals(search *h, bool *more, dvbf_error *error) {
 }
 
 /* The next action, decided by the first rank. */
-static dvbf_status decide(search *h, bool *more, dvbf_error *error) {
+static dvbf_status decide(candidate_search *h, bool *more, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   if (h->first && !h->base.stopped) status = promote(h, more, error);
   if (h->first && !status && !h->base.stopped && !*more) status = add_finals(h, more, error);
@@ -330,7 +330,7 @@ static dvbf_status decide(search *h, bool *more, dvbf_error *error) {
   return status;
 }
 
-static dvbf_status run_rounds(search *h, dvbf_error *error) {
+static dvbf_status run_rounds(candidate_search *h, dvbf_error *error) {
   bool more = true;
   dvbf_status status = DVBF_OK;
   plan(h);
@@ -366,7 +366,7 @@ static dvbf_status assemble(dvbf_model **out, const dv_candidates *all, dvbf_err
 
 /* The linear model or, without one, any candidate that has begun: the search was ended early, or every
  * training diverged. */
-static dvbf_status take_other(dvbf_model **out, search *h, dvbf_error *error) {
+static dvbf_status take_other(dvbf_model **out, candidate_search *h, dvbf_error *error) {
   dv_candidates *all = &h->base.candidates;
   *out = h->linear;
   if (h->linear) all->list[all->count - 1].rank = 1;
@@ -381,7 +381,7 @@ static dvbf_status take_other(dvbf_model **out, search *h, dvbf_error *error) {
                  all->count);
 }
 
-static dvbf_status take_best(dvbf_model **out, search *h, dvbf_error *error) {
+static dvbf_status take_best(dvbf_model **out, candidate_search *h, dvbf_error *error) {
   dv_candidate **best = sorted(h);
   dvbf_model *m = NULL;
   double limit = 0;
@@ -402,7 +402,7 @@ static dvbf_status take_best(dvbf_model **out, search *h, dvbf_error *error) {
 
 /* Writes the candidates before the settings. Given settings decide what candidates change, which the file
  * does not record: a search with settings but no candidates would continue with others. */
-static dvbf_status write_first(search *h, dvbf_error *error) {
+static dvbf_status write_first(candidate_search *h, dvbf_error *error) {
   if (!*h->base.file) return DVBF_OK;
   dvbf_status status = dv_search_folder_remove(h->base.folder, error);
   if (!status) status = dv_run_folder_clear(&h->folder, error);
@@ -411,7 +411,7 @@ static dvbf_status write_first(search *h, dvbf_error *error) {
 }
 
 /* Begins, or resumes with the candidates of the file. */
-static dvbf_status begin(search *h, dvbf_error *error) {
+static dvbf_status begin(candidate_search *h, dvbf_error *error) {
   const dvbf_train_options *o = h->base.options;
   dv_candidates *all = &h->base.candidates;
   bool there = o->folder && o->resume && dv_exists(h->base.file) && dv_exists(h->folder.settings);
@@ -432,7 +432,7 @@ static dvbf_status begin(search *h, dvbf_error *error) {
   return status || there ? status : write_first(h, error);
 }
 
-static bool is_finished(const search *h) {
+static bool is_finished(const candidate_search *h) {
   for (size_t i = 0; i < h->base.candidates.count; i++)
     if (h->base.candidates.list[i].rank) return true;
   return false;
@@ -440,7 +440,7 @@ static bool is_finished(const search *h) {
 
 /* Writes the model and the list, then removes the candidates' folders. In this order a search can resume
  * wherever the process ends. */
-static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
+static dvbf_status keep(candidate_search *h, const dvbf_model *m, dvbf_error *error) {
   if (!*h->base.file) return DVBF_OK;
   dvbf_status status = dv_run_folder_ours(&h->folder, error);
   if (!status) status = dvbf_model_save(m, h->folder.model, error);
@@ -456,14 +456,14 @@ static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
   return status ? status : dv_search_folder_remove(h->base.folder, error);
 }
 
-static dvbf_status load_finished(dvbf_model **out, search *h, dvbf_error *error) {
+static dvbf_status load_finished(dvbf_model **out, candidate_search *h, dvbf_error *error) {
   dv_search_report(&h->base, "this run is finished: nothing is left to do");
   dvbf_status status = h->first ? dv_search_folder_remove(h->base.folder, error) : DVBF_OK;
   if (!status && h->first) status = dvbf_model_load(out, h->folder.model, error);
   return status;
 }
 
-static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
+static dvbf_status run(dvbf_model **out, candidate_search *h, dvbf_error *error) {
   bool more = true;
   dvbf_status status = h->first ? begin(h, error) : DVBF_OK;
   if (!status)
@@ -486,13 +486,13 @@ static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
 static dvbf_status train_by_search(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
                                    const dvbf_train_options *options, dvbf_error *error) {
   static const dvbf_train_options none;
-  search h = {.base = {.settings = settings,
-                       .data = data,
-                       .options = options ? options : &none,
-                       .team = dv_settings_ranks(settings),
-                       .began = dv_clock()},
-              .s = dv_settings_train(settings, error),
-              .folder = DV_NO_RUN_FOLDER};
+  candidate_search h = {.base = {.settings = settings,
+                                 .data = data,
+                                 .options = options ? options : &none,
+                                 .team = dv_settings_ranks(settings),
+                                 .began = dv_clock()},
+                        .s = dv_settings_train(settings, error),
+                        .folder = DV_NO_RUN_FOLDER};
   dvbf_model *m = NULL;
   h.first = dv_ranks_rank(h.base.team) == 0;
   uint64_t print = 0;
@@ -555,8 +555,9 @@ dvbf_status dvbf_train_own(dvbf_model **out, const dvbf_model_class *own, const 
 
 /* ---- Cross-validation ---- */
 
-/* With ENOUGH validation sequences they stay as they are. A part of a sequence has at least LEAST steps. */
-enum { FOLDS = 5, ENOUGH = 8, LEAST = 12 };
+/* With ENOUGH_SEQUENCES validation sequences they stay as they are. A part of a sequence has at least
+ * SHORTEST_PART steps. */
+enum { FOLDS = 5, ENOUGH_SEQUENCES = 8, SHORTEST_PART = 12 };
 
 static dvbf_status list_new(dvbf_sequences *out, const dvbf_sequences *like, size_t room, dvbf_error *error) {
   *out = *like;
@@ -567,7 +568,7 @@ static dvbf_status list_new(dvbf_sequences *out, const dvbf_sequences *like, siz
   return out->start && out->length ? DVBF_OK : dv_fail_memory(error, "leaving out parts of the data");
 }
 
-static void add(dvbf_sequences *to, const dvbf_sequences *from, size_t i, size_t first, size_t end) {
+static void add_stretch(dvbf_sequences *to, const dvbf_sequences *from, size_t i, size_t first, size_t end) {
   if (end < first + 2) return; /* a step alone has nothing to predict */
   to->start[to->count] = dvbf_sequence_start(from, i) + first;
   to->length[to->count++] = (uint32_t)(end - first);
@@ -575,7 +576,7 @@ static void add(dvbf_sequences *to, const dvbf_sequences *from, size_t i, size_t
 }
 
 static void add_all(dvbf_sequences *to, const dvbf_sequences *from) {
-  for (size_t i = 0; i < from->count; i++) add(to, from, i, 0, dvbf_sequence_length(from, i));
+  for (size_t i = 0; i < from->count; i++) add_stretch(to, from, i, 0, dvbf_sequence_length(from, i));
 }
 
 /* Whether each validation sequence is the end of the training sequence with the same number. */
@@ -622,9 +623,9 @@ static dvbf_status cut(dv_fold *out, const dvbf_data *data, const dvbf_sequences
       from = length * f / count, to = length * (f + 1) / count;
     else if (i % count == f)
       to = length;
-    add(rest, all, i, 0, from);
-    add(rest, all, i, to, length);
-    add(&out->part, all, i, from, to);
+    add_stretch(rest, all, i, 0, from);
+    add_stretch(rest, all, i, to, length);
+    add_stretch(&out->part, all, i, from, to);
   }
   add_all(every, rest);
   add_all(every, &out->part);
@@ -637,12 +638,12 @@ dvbf_status dv_folds_make(dv_folds *out, const dvbf_data *data, dvbf_error *erro
   bool shared =
       !valid->count || (train->x == valid->x && train->u == valid->u && train->source == valid->source);
   dvbf_sequences all = {0};
-  *out = (dv_folds){.cut = shared && valid->count < ENOUGH};
+  *out = (dv_folds){.cut = shared && valid->count < ENOUGH_SEQUENCES};
   dvbf_status status = DVBF_OK;
   size_t count = 1;
   if (out->cut) status = join(&all, data, error);
   if (!status && out->cut) /* fewer if the parts would be too short to be predicted */
-    for (count = FOLDS; count > 2 && all.count < count && all.steps / count < LEAST;) count--;
+    for (count = FOLDS; count > 2 && all.count < count && all.steps / count < SHORTEST_PART;) count--;
   if (!status) out->list = dv_calloc(count + 1, sizeof *out->list);
   if (!status && !out->list) status = dv_fail_memory(error, "leaving out parts of the data");
   if (!status) out->count = count;

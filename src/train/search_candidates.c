@@ -18,11 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct entry {
+typedef struct candidate_entry {
   const char *name, *changes;
-} entry;
+} candidate_entry;
 
-static const entry table[] = {
+static const candidate_entry table[] = {
 #define CANDIDATE(name, changes) {name, changes},
 #include "train/candidates.def"
 #undef CANDIDATE
@@ -30,12 +30,12 @@ static const entry table[] = {
 
 /* A linear model that is fitted: it takes no updates and has no seed, so that it is tried once, besides the
  * others, and judged by all folds. */
-static const entry fitted = {"linear-free-run", "model=linear linear-fit=free-run"};
+static const candidate_entry fitted = {"linear-free-run", "model=linear linear-fit=free-run"};
 
-enum { LINES = sizeof table / sizeof *table, LONGEST = 4096 };
+enum { TABLE_LINES = sizeof table / sizeof *table, CANDIDATE_LINE = 4096 };
 
 size_t dv_candidates_lines(void) {
-  return LINES;
+  return TABLE_LINES;
 }
 
 bool dv_candidate_fitted(const dv_candidate *c) {
@@ -51,7 +51,7 @@ void dv_candidates_free(dv_candidates *c) {
 /* ---- Settings ---- */
 
 /* Sets each "name=value" of the text. With `keep`, settings that the user has given stay as they are. */
-static dvbf_status apply(dvbf_settings *to, const char *changes, bool keep, dvbf_error *error) {
+static dvbf_status apply_changes(dvbf_settings *to, const char *changes, bool keep, dvbf_error *error) {
   char text[sizeof((dv_candidate *)0)->changes], *rest = text, *name, *value;
   dvbf_status status = DVBF_OK;
   snprintf(text, sizeof text, "%s", changes);
@@ -80,8 +80,8 @@ dvbf_status dv_candidate_settings(dvbf_settings **out, const dv_candidate *c, co
                                   dvbf_error *error) {
   dvbf_settings *s = NULL;
   dvbf_status status = dvbf_settings_copy(&s, of_run, error);
-  if (!status) status = apply(s, c->changes, false, error);
-  if (!status) status = apply(s, ALONE, false, error);
+  if (!status) status = apply_changes(s, c->changes, false, error);
+  if (!status) status = apply_changes(s, ALONE, false, error);
   /* A fit finds these itself; the run's values are for networks, and count as given when a run resumes. */
   if (!status && dv_candidate_fitted(c))
     dv_settings_ungive(s, "latent"), dv_settings_ungive(s, "feedthrough");
@@ -113,12 +113,12 @@ static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *sett
   dvbf_settings *s = NULL;
   char seed[32];
   const dv_train_settings *of_run = dv_settings_train(settings, error);
-  snprintf(c->name, sizeof c->name, "%s", table[i % LINES].name);
+  snprintf(c->name, sizeof c->name, "%s", table[i % TABLE_LINES].name);
   snprintf(seed, sizeof seed, "%" PRIu64,
-           ((uint64_t)of_run->seed + 1000 * (i / LINES)) % ((uint64_t)1 << 53));
+           ((uint64_t)of_run->seed + 1000 * (i / TABLE_LINES)) % ((uint64_t)1 << 53));
   dvbf_status status = dvbf_settings_new(&s, dv_settings_table_name(settings), error);
   if (!status) status = dv_settings_lay(s, settings, error);
-  if (!status) status = apply(s, table[i % LINES].changes, true, error);
+  if (!status) status = apply_changes(s, table[i % TABLE_LINES].changes, true, error);
   if (!status) status = dv_choose_settings(s, facts, NULL, NULL, error);
   /* Windows that cut no sequence count as none, so that such candidates are recognised as duplicates. */
   size_t window = status ? 0 : (size_t)dv_settings_train(s, error)->window;
@@ -142,7 +142,7 @@ dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings
   dvbf_status status = DVBF_OK;
   *out = (dv_candidates){.list = dv_calloc(DV_MOST_CANDIDATES + 1, sizeof *out->list)};
   if (!out->list) return dv_fail_memory(error, "listing candidates");
-  for (size_t i = 0; out->count < count && i < LINES * count && !status; i++) {
+  for (size_t i = 0; out->count < count && i < TABLE_LINES * count && !status; i++) {
     dv_candidate c = {0};
     status = make_one(&c, i, settings, facts, error);
     if (!status && is_new(out, c.changes)) out->list[out->count++] = c;
@@ -216,7 +216,7 @@ static bool read_row(dv_candidate *c, char *line, size_t number) {
 }
 
 dvbf_status dv_candidates_read(dv_candidates *out, const char *path, dvbf_error *error) {
-  char line[LONGEST];
+  char line[CANDIDATE_LINE];
   FILE *file = dv_open_file(path, error);
   if (!file) return DVBF_IO;
   *out = (dv_candidates){.list = dv_calloc(DV_MOST_CANDIDATES + 1, sizeof *out->list)};

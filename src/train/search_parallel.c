@@ -199,14 +199,14 @@ void dv_search_report(dv_search *s, const char *event) {
 
 /* ---- One candidate, on any thread ---- */
 
-typedef struct job {
+typedef struct candidate_job {
   crew *crew;
   dv_candidate *candidate;
   bool cut; /* the training was asked to stop */
-} job;
+} candidate_job;
 
 static bool follow(const dvbf_progress *p, void *user) {
-  job *j = user;
+  candidate_job *j = user;
   pthread_mutex_lock(&j->crew->lock);
   if (p->update > j->candidate->done) j->candidate->done = p->update;
   j->cut = j->crew->stop;
@@ -216,7 +216,7 @@ static bool follow(const dvbf_progress *p, void *user) {
 
 /* Trains to the target; the result is in the candidate's folder. A training that diverges, or is stopped
  * before it begins, leaves no model and does not fail the search. */
-static dvbf_status train_one(dvbf_model **out, job *j, size_t number, size_t fold, bool kept,
+static dvbf_status train_one(dvbf_model **out, candidate_job *j, size_t number, size_t fold, bool kept,
                              dvbf_error *error) {
   const dv_search *s = j->crew->search;
   const volatile int *interrupt = dv_settings_interrupt(s->settings);
@@ -239,7 +239,7 @@ static dvbf_status train_one(dvbf_model **out, job *j, size_t number, size_t fol
 }
 
 /* Judges a fitted candidate by all folds: fits take little time, and one fold says little. */
-static dvbf_status judge_fitted(dv_score *out, job *j, size_t number, dvbf_error *error) {
+static dvbf_status judge_fitted(dv_score *out, candidate_job *j, size_t number, dvbf_error *error) {
   const dv_scorer *r = &j->crew->search->referee;
   double far = 0, near = 0, linear_far = 0, linear_near = 0;
   dvbf_status status = DVBF_OK;
@@ -259,7 +259,8 @@ static dvbf_status judge_fitted(dv_score *out, job *j, size_t number, dvbf_error
   return status;
 }
 
-static dvbf_status judge(dv_score *out, job *j, size_t number, const dvbf_model *model, dvbf_error *error) {
+static dvbf_status judge(dv_score *out, candidate_job *j, size_t number, const dvbf_model *model,
+                         dvbf_error *error) {
   const dv_search *s = j->crew->search;
   const dv_candidate *c = j->candidate;
   *out = (dv_score){INFINITY, INFINITY, INFINITY};
@@ -269,13 +270,13 @@ static dvbf_status judge(dv_score *out, job *j, size_t number, const dvbf_model 
   return judge_fitted(out, j, number, error);
 }
 
-static dvbf_status record(crew *w, size_t number, dvbf_error *error) {
+static dvbf_status record_progress(crew *w, size_t number, dvbf_error *error) {
   const dv_search *s = w->search;
   dv_candidate_sentence(w->event, sizeof w->event, &s->candidates, number, dv_scorer_has_linear(&s->referee));
   return *s->file ? dv_candidates_write(&s->candidates, s->file, error) : DVBF_OK;
 }
 
-static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
+static dvbf_status try_one(candidate_job *j, size_t number, dvbf_error *error) {
   dvbf_model *model = NULL;
   dv_score score;
   dvbf_status status = train_one(&model, j, number, dv_candidate_fold(j->crew->search, number), true, error);
@@ -298,7 +299,7 @@ static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
   if (!j->cut) {
     c->score = score;
     c->updates = c->done = c->target;
-    status = record(j->crew, number, error);
+    status = record_progress(j->crew, number, error);
   }
   pthread_mutex_unlock(&j->crew->lock);
   dvbf_model_free(model);
@@ -313,7 +314,7 @@ static void *work(void *user) {
   pthread_mutex_lock(&w->lock);
   while (!w->stop && !w->status && w->next < all->count) {
     size_t number = w->next++;
-    job j = {.crew = w, .candidate = &all->list[number]};
+    candidate_job j = {.crew = w, .candidate = &all->list[number]};
     dvbf_error error;
     if (j.candidate->updates >= j.candidate->target || !is_mine(&w->shares, number)) continue;
     pthread_mutex_unlock(&w->lock);
@@ -349,7 +350,7 @@ static bool take_turn(crew *w) {
   size_t judged = take(s, &w->search->candidates);
   w->stop = w->stop || stop;
   w->search->stopped = w->search->stopped || stop;
-  if (judged < w->search->candidates.count) w->status = record(w, judged, &w->error);
+  if (judged < w->search->candidates.count) w->status = record_progress(w, judged, &w->error);
   w->stop = w->stop || w->status;
   return busy;
 }

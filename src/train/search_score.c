@@ -16,12 +16,12 @@ static const double UNSEEN = 4;
 /* Weight of the error one step ahead; that of the free run has weight 1. */
 static const double ONE_STEP_SHARE = 0.15;
 
-typedef struct sums {
+typedef struct scored_sums {
   double *square, *count; /* [n_x] */
-} sums;
+} scored_sums;
 
-static dvbf_status add_split(sums *to, const dv_scorer *r, const dvbf_model *m, const dvbf_sequences *s,
-                             bool free_run, double weight, dvbf_error *error) {
+static dvbf_status add_split(scored_sums *to, const dv_scorer *r, const dvbf_model *m,
+                             const dvbf_sequences *s, bool free_run, double weight, dvbf_error *error) {
   dv_rolling rolling = {0};
   if (!s->count) return DVBF_OK;
   dvbf_status status = dv_rolling_run(&rolling, m, s, free_run, &r->baseline, &r->ask, error);
@@ -34,7 +34,7 @@ static dvbf_status add_split(sums *to, const dv_scorer *r, const dvbf_model *m, 
 }
 
 /* The root mean square over the columns that vary. */
-static double root(const sums *s, const double *unit, size_t n) {
+static double root(const scored_sums *s, const double *unit, size_t n) {
   double sum = 0, columns = 0;
   for (size_t k = 0; k < n; k++) {
     if (!(unit[k] > 0) || !(s->count[k] > 0)) continue;
@@ -48,7 +48,7 @@ static double root(const sums *s, const double *unit, size_t n) {
 static dvbf_status measure(double *out, const dv_scorer *r, size_t fold, const dvbf_model *m, bool free_run,
                            double seen, dvbf_error *error) {
   const dv_fold *f = &r->folds.list[fold];
-  sums s = {dv_calloc(r->n_x, sizeof *s.square), dv_calloc(r->n_x, sizeof *s.count)};
+  scored_sums s = {dv_calloc(r->n_x, sizeof *s.square), dv_calloc(r->n_x, sizeof *s.count)};
   dvbf_status status = s.square && s.count ? DVBF_OK : dv_fail_memory(error, "judging a model");
   if (!status && seen > 0) status = add_split(&s, r, m, &f->data.train, free_run, seen, error);
   if (!status) status = add_split(&s, r, m, &f->part, free_run, UNSEEN, error);

@@ -37,20 +37,21 @@ typedef struct start {
 
 /* ---- Conditions ---- */
 
-static dvbf_status refuse(const char *why, dvbf_error *error) {
+static dvbf_status refuse_start(const char *why, dvbf_error *error) {
   return dv_fail(error, DVBF_ARGUMENT, "start = linear: %s; or set start = random", why);
 }
 
-static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
+static dvbf_status check_linear_start(const dvbf_model *m, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
   if (!m->type->takes_transition || m->transition != dv_transition_of(s) ||
       s->transition == DV_MLP_TRANSITION)
-    return refuse("it needs a transition of linear systems, transition = locally-linear or linear", error);
+    return refuse_start("it needs a transition of linear systems, transition = locally-linear or linear",
+                        error);
   if (!m->density->sigma || !m->density->scales(s))
-    return refuse("it needs likelihood = gaussian or student-t around a mean that is linear", error);
+    return refuse_start("it needs likelihood = gaussian or student-t around a mean that is linear", error);
   if (!s->linear_paths || s->recognition_input != DV_INPUT_INNOVATION || !s->affine)
-    return refuse("it needs linear-paths = on, recognition-input = innovation and affine = on", error);
-  if (s->initial != DV_INITIAL_MLP) return refuse("it needs initial = mlp", error);
+    return refuse_start("it needs linear-paths = on, recognition-input = innovation and affine = on", error);
+  if (s->initial != DV_INITIAL_MLP) return refuse_start("it needs initial = mlp", error);
   return DVBF_OK;
 }
 
@@ -218,20 +219,20 @@ static void set_emission(const start *p) {
 
 /* ---- The initial network: ridge regression of z on the frames that follow, and z_1 = w_1 ---- */
 
-typedef struct regression {
+typedef struct initial_regression {
   int frames, n_x, n_u; /* of each frame */
   dv_ridge ridge;       /* 1 + frames (n_x + n_u) inputs, n_z targets */
-} regression;
+} initial_regression;
 
 /* (1, x_t, x_{t+1}, ..., u_t, u_{t+1}, ...), missing values are 0, as in programs. */
-static void gather(const regression *g, const start *p, size_t t) {
+static void gather(const initial_regression *g, const start *p, size_t t) {
   size_t n_x = (size_t)g->n_x, n_u = (size_t)g->n_u, frames = (size_t)g->frames;
   double *to = g->ridge.row + 1;
   for (size_t i = 0; i < frames * n_x; i++) *to++ = isnan(p->r.x[t * n_x + i]) ? 0 : p->r.x[t * n_x + i];
   for (size_t i = 0; i < frames * n_u; i++) *to++ = p->r.u[t * (size_t)p->s.n_u + i];
 }
 
-static void add_rows(regression *g, const start *p, const dv_piece *piece, size_t every) {
+static void add_rows(initial_regression *g, const start *p, const dv_piece *piece, size_t every) {
   size_t n = (size_t)p->s.n_z;
   size_t warm = piece->steps / 4 < 20 ? piece->steps / 4 : 20; /* until the filter has found the state */
   for (size_t t = warm; t + (size_t)g->frames <= piece->steps; t += every) {
@@ -242,7 +243,7 @@ static void add_rows(regression *g, const start *p, const dv_piece *piece, size_
 }
 
 /* The remaining error of z, as ln sigma of q(w_1). */
-static void set_uncertainty(const start *p, regression *g, dvbf_real *bias) {
+static void set_uncertainty(const start *p, initial_regression *g, dvbf_real *bias) {
   size_t n = (size_t)p->s.n_z;
   for (size_t k = 0; k < n; k++) {
     double squares = 0, rows = 0;
@@ -257,7 +258,7 @@ static void set_uncertainty(const start *p, regression *g, dvbf_real *bias) {
   }
 }
 
-static void put_initial(const start *p, regression *g) {
+static void put_initial(const start *p, initial_regression *g) {
   int n = p->s.n_z, cols = dv_model_find(p->m, "initial.output.x")->cols, size = (int)g->ridge.inputs;
   dvbf_real *x = dv_model_values(p->m, "initial.output.x"), *u = dv_model_values(p->m, "initial.output.u"),
             *bias = dv_model_values(p->m, "initial.output.bias");
@@ -273,15 +274,16 @@ static void put_initial(const start *p, regression *g) {
 }
 
 static dvbf_status set_initial(const start *p, dvbf_error *error) {
-  enum { MOST = 600, ROWS = 20000 };
+  enum { MOST_INPUTS = 600, REGRESSED_ROWS = 20000 };
   const dvbf_model *m = p->m;
-  regression g = {.frames = (int)m->settings->initial_frames, .n_x = m->n_x};
+  initial_regression g = {.frames = (int)m->settings->initial_frames, .n_x = m->n_x};
   g.n_u = dv_model_values(m, "initial.output.u") ? m->n_u : 0;
-  while (g.frames > 1 && g.frames * (g.n_x + g.n_u) > MOST) g.frames--;
+  while (g.frames > 1 && g.frames * (g.n_x + g.n_u) > MOST_INPUTS) g.frames--;
   dv_state_plain_start(m, 1);
   dvbf_status status =
       dv_ridge_init(&g.ridge, 1 + (size_t)(g.frames * (g.n_x + g.n_u)), (size_t)p->s.n_z, error);
-  for (size_t i = 0; i < p->r.count && !status; i++) add_rows(&g, p, &p->r.whole[i], 1 + p->r.frames / ROWS);
+  for (size_t i = 0; i < p->r.count && !status; i++)
+    add_rows(&g, p, &p->r.whole[i], 1 + p->r.frames / REGRESSED_ROWS);
   if (!status) dv_ridge_solve(&g.ridge, 1e-3);
   if (!status) put_initial(p, &g);
   dv_ridge_clear(&g.ridge);
@@ -291,7 +293,7 @@ static dvbf_status set_initial(const start *p, dvbf_error *error) {
 dvbf_status dv_start_linear(dvbf_model *m, const dvbf_data *data, const volatile int *interrupt,
                             dvbf_error *error) {
   start p = {.m = m};
-  dvbf_status status = check(m, error);
+  dvbf_status status = check_linear_start(m, error);
   if (!status) status = dv_linear_system(&p.s, &p.r, m, data, interrupt, error);
   if (!status) status = find_states(&p, error);
   if (!status) {

@@ -106,9 +106,9 @@ static double nearest(const looks *l, size_t f, size_t moments) {
 
 /* Mean of that over some of the frames. */
 static double unlike(const looks *l, size_t moments) {
-  enum { SOME = 200 };
+  enum { COMPARED_FRAMES = 200 };
   double sum = 0, count = 0;
-  for (size_t f = 0; f < l->count; f += 1 + l->count / SOME) {
+  for (size_t f = 0; f < l->count; f += 1 + l->count / COMPARED_FRAMES) {
     double d = nearest(l, f, moments);
     if (d >= 0) sum += d, count += 1;
   }
@@ -123,7 +123,8 @@ static void standardise(look *list, size_t count, size_t k) {
 }
 
 /* Takes the frames. Missing values count as black. */
-static dvbf_status gather(looks *l, const dvbf_sequences *s, const dv_components *ramps, dvbf_error *error) {
+static dvbf_status gather_looks(looks *l, const dvbf_sequences *s, const dv_components *ramps,
+                                dvbf_error *error) {
   size_t all = dv_sequences_frames(s), every = 1 + all / l->count, next = 0, before = 0, f = 0;
   double squares = 0, *mean = dv_calloc(l->n_x, sizeof *mean);
   dvbf_status status = mean ? DVBF_OK : dv_fail_memory(error, "looking at places");
@@ -187,15 +188,15 @@ static int choose_order(const looks *l) {
 
 dvbf_status dv_image_moments_order(int *out, const dvbf_sequences *s, size_t height, size_t width,
                                    dvbf_error *error) {
-  enum { FRAMES = 2000, NUMBERS = 1 << 25 };
+  enum { MOST_LOOKS = 2000, LOOK_NUMBERS = 1 << 25 };
   dv_components ramps = {0};
-  size_t most = NUMBERS / s->n_x < FRAMES ? NUMBERS / s->n_x : FRAMES;
+  size_t most = LOOK_NUMBERS / s->n_x < MOST_LOOKS ? LOOK_NUMBERS / s->n_x : MOST_LOOKS;
   looks l = {.count = most > 2 ? most : 2, .n_x = s->n_x};
   dvbf_status status = make_ramps(&ramps, DV_PLACES_HIGHEST, s->n_x, height, width, error);
   l.x = dv_calloc(l.count, l.n_x * sizeof *l.x);
   l.list = dv_calloc(l.count, sizeof *l.list);
   if (!status && (!l.x || !l.list)) status = dv_fail_memory(error, "looking at places");
-  if (!status) status = gather(&l, s, &ramps, error);
+  if (!status) status = gather_looks(&l, s, &ramps, error);
   if (!status) *out = choose_order(&l);
   dv_components_free(&ramps);
   DV_FREE(l.x, l.list);
@@ -278,7 +279,7 @@ static dvbf_status straighten(dv_image_moments *p, dvbf_error *error) {
 }
 
 /* Mean and deviation of moment k, and the deviation of its changes. */
-static void measure(dv_image_moments *p, size_t k) {
+static void measure_moment(dv_image_moments *p, size_t k) {
   const dvbf_sequences *y = &p->data.train;
   double sum = 0, squares = 0, frames = 0, change = 0, changes = 0;
   for (size_t i = 0; i < y->count; i++) {
@@ -328,7 +329,7 @@ dvbf_status dv_image_moments_init(dv_image_moments *p, const dv_projection *of, 
   dv_kernels_best()->product->nt(p->inside, false, p->ramps.axes, c->axes, p->ramps.count, c->n_x, c->count);
   p->deviation = p->mean + n;
   p->pace = p->deviation + n;
-  for (size_t k = 0; k < n; k++) measure(p, k);
+  for (size_t k = 0; k < n; k++) measure_moment(p, k);
   limit(p, n);
   return DVBF_OK;
 }
@@ -396,8 +397,9 @@ static const char MOTION[] =
     "emission-updates=0 gain-updates=0 search=off batch-size=64 learning-rate=0.005 clip-norm=1 starts=1";
 
 static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_t seed, dvbf_error *error) {
-  enum { UPDATES = 4000 };
-  int64_t given = m->settings->updates, updates = given < 100 ? 2 * given : UPDATES; /* few: a trial of all */
+  enum { MOTION_UPDATES = 4000 };
+  int64_t given = m->settings->updates,
+          updates = given < 100 ? 2 * given : MOTION_UPDATES; /* few: a trial of all */
   char text[sizeof MOTION + 100], *rest = text, *name, *value;
   dv_print(text, sizeof text, "%s seed=%llu updates=%lld validate-every=%lld", MOTION,
            (unsigned long long)seed, (long long)updates, (long long)updates);
@@ -408,14 +410,14 @@ static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_
 }
 
 /* Reports this training to the user's callback; it validates moments, so there are no rows of metrics. */
-typedef struct follower {
+typedef struct motion_follower {
   const dvbf_train_options *options;
   bool stopped;
   double prediction; /* the best that was validated */
-} follower;
+} motion_follower;
 
 static bool follow(const dvbf_progress *p, void *user) {
-  follower *f = user;
+  motion_follower *f = user;
   dvbf_progress shown = *p;
   if (p->validated && p->valid_prediction < f->prediction) f->prediction = p->valid_prediction;
   shown.validated = false;
@@ -426,7 +428,7 @@ static bool follow(const dvbf_progress *p, void *user) {
 }
 
 static dvbf_status train_once(dvbf_model **out, const dvbf_data *states, const dvbf_model *m, uint64_t seed,
-                              const volatile int *interrupt, follower *user, dvbf_error *error) {
+                              const volatile int *interrupt, motion_follower *user, dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_train_options how = {.progress = follow, .user_data = user};
   dvbf_status status = settings_of(&settings, m, seed, error);
@@ -438,7 +440,7 @@ static dvbf_status train_once(dvbf_model **out, const dvbf_data *states, const d
   return status;
 }
 
-static dvbf_status check(const dv_image_moments *p, const dvbf_model *m, dvbf_error *error) {
+static dvbf_status check_moments_start(const dv_image_moments *p, const dvbf_model *m, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
   int least = DV_PLACES_BLOCKS * p->ramps.count;
   if (!p->order)
@@ -468,7 +470,7 @@ static dvbf_status train_best(dvbf_model **out, const dvbf_data *states, const d
   double best = INFINITY;
   dvbf_status status = DVBF_OK;
   for (int i = 0; i < TIMES && !status; i++) {
-    follower user = {options, false, INFINITY};
+    motion_follower user = {options, false, INFINITY};
     dvbf_model *model = NULL, *worse;
     /* another one for each start, whose number is in the highest bits, and for each training */
     uint64_t own = (seed + (seed >> 53) * 3000017 + (uint64_t)i * 1000003) % SEEDS;
@@ -495,7 +497,7 @@ typedef struct beginning {
   dv_ridge ridge;        /* of the state of the first of them */
 } beginning;
 
-static void add_rows(beginning *b, const dvbf_sequences *states) {
+static void add_beginnings(beginning *b, const dvbf_sequences *states) {
   size_t n = b->n, n_u = b->n_u, all = states->n_x;
   for (size_t i = 0; i < states->count; i++)
     for (size_t t = 0; t + b->frames <= dvbf_sequence_length(states, i); t++) {
@@ -511,8 +513,8 @@ static void add_rows(beginning *b, const dvbf_sequences *states) {
 }
 
 /* Coefficient i of dimension k of the state, from moments of x and from u. */
-static void put_initial(const beginning *b, const dvbf_model *m, const dv_image_moments *p, size_t i,
-                        size_t k) {
+static void put_coefficient(const beginning *b, const dvbf_model *m, const dv_image_moments *p, size_t i,
+                            size_t k) {
   const dv_parameter *x = dv_model_find(m, "initial.output.x");
   size_t in_x = b->frames * b->n, cols = (size_t)x->cols, components = (size_t)p->components;
   double value = b->ridge.coefficients[i * b->ridge.targets + k];
@@ -534,17 +536,17 @@ static void put_initial(const beginning *b, const dvbf_model *m, const dv_image_
 
 /* Ridge regression of a frame's state on the moments of the frames from it on and, if the initial network
  * sees it, on u. */
-static dvbf_status set_initial(dvbf_model *m, const dv_image_moments *p, const dvbf_sequences *states,
-                               dvbf_error *error) {
+static dvbf_status fit_beginning(dvbf_model *m, const dv_image_moments *p, const dvbf_sequences *states,
+                                 dvbf_error *error) {
   const double sure = 0.05;
   beginning b = {.frames = (size_t)m->settings->initial_frames, .n = (size_t)p->ramps.count};
   b.n_u = dv_model_values(m, "initial.output.u") ? states->n_u : 0;
   dvbf_status status = dv_ridge_init(&b.ridge, 1 + b.frames * (b.n + b.n_u), states->n_x, error);
-  if (!status) add_rows(&b, states);
+  if (!status) add_beginnings(&b, states);
   if (!status) dv_ridge_solve(&b.ridge, 1e-6);
   dv_state_plain_start(m, sure);
   for (size_t i = 0; i < b.ridge.inputs && !status; i++)
-    for (size_t k = 0; k < states->n_x; k++) put_initial(&b, m, p, i, k);
+    for (size_t k = 0; k < states->n_x; k++) put_coefficient(&b, m, p, i, k);
   dv_ridge_clear(&b.ridge);
   return status;
 }
@@ -553,10 +555,10 @@ static dvbf_status set_initial(dvbf_model *m, const dv_image_moments *p, const d
  * at walls, do not dominate. */
 static dvbf_status one_step(double *out, const dvbf_model *motion, const dvbf_sequences *states,
                             dvbf_error *error) {
-  enum { ROWS = 2000 };
+  enum { MEASURED_ROWS = 2000 };
   dvbf_jacobian *linear = NULL;
   dvbf_jacobians at;
-  size_t n = states->n_x, every = 1 + dv_sequences_frames(states) / ROWS, next = 0, rows = 0;
+  size_t n = states->n_x, every = 1 + dv_sequences_frames(states) / MEASURED_ROWS, next = 0, rows = 0;
   float *z = dv_calloc((size_t)motion->n_z, sizeof *z);
   dvbf_status status =
       z ? dvbf_jacobian_new(&linear, motion, error) : dv_fail_memory(error, "looking at places");
@@ -579,7 +581,7 @@ static dvbf_status one_step(double *out, const dvbf_model *motion, const dvbf_se
 
 /* w is the distance of a frame's state (its moments and their changes since those in z) from the predicted
  * one, over its deviation `e`. The filter makes it the state of the frame. */
-static void set_gain(dvbf_model *m, const dv_image_moments *p, const double *e) {
+static void set_state_gain(dvbf_model *m, const dv_image_moments *p, const double *e) {
   const dv_parameter *v = dv_model_find(m, "universal.mean");
   size_t n_z = (size_t)m->n_z, n_w = (size_t)m->n_w, n = (size_t)p->ramps.count, cols = 2 * n_w;
   dvbf_real *x = dv_state_clear(m, "recognition.output.x"), *z = dv_state_clear(m, "recognition.output.z"),
@@ -647,14 +649,14 @@ static void show(gallery *g, const float *z, size_t n, size_t i, size_t t) {
   g->rows += 1;
 }
 
-/* Images at their true states and where a free run of AHEAD steps would put them: otherwise the emission
+/* Images at their true states and where a free run of WALK_STEPS steps would put them: otherwise the emission
  * fails at states slightly off. */
 static dvbf_status walk(gallery *g, const dv_image_moments *p, const dvbf_model *motion,
                         const dvbf_sequences *states, dvbf_error *error) {
-  enum { AHEAD = 15, MOST = 8000, SOME = 500 };
+  enum { WALK_STEPS = 15, SOLVED_FRAMES = 8000, JUDGED_FRAMES = 500 };
   const dvbf_sequences *y = &p->data.train;
-  size_t n = y->n_x, most = g->solved ? SOME : MOST,
-         every = 1 + dv_sequences_frames(states) / AHEAD * AHEAD / most, next = 0;
+  size_t n = y->n_x, most = g->solved ? JUDGED_FRAMES : SOLVED_FRAMES,
+         every = 1 + dv_sequences_frames(states) / WALK_STEPS * WALK_STEPS / most, next = 0;
   dvbf_jacobian *linear = NULL;
   dvbf_jacobians at;
   float *z = dv_calloc((size_t)motion->n_z, sizeof *z);
@@ -666,9 +668,9 @@ static dvbf_status walk(gallery *g, const dv_image_moments *p, const dvbf_model 
                 *u = states->n_u ? states->u + row * states->steps * states->n_u : NULL;
     size_t length = dvbf_sequence_length(states, row++);
     for (size_t t = 0; t < length; t++) {
-      if (t % AHEAD == 0) next++;
+      if (t % WALK_STEPS == 0) next++;
       if (next % every) continue;
-      if (t % AHEAD) {
+      if (t % WALK_STEPS) {
         dvbf_jacobian_at(linear, z, u ? u + (t - 1) * states->n_u : NULL, &at);
         memcpy(z, at.next, states->n_x * sizeof *z);
         show(g, z, n, i, t + BEFORE);
@@ -685,7 +687,7 @@ static dvbf_status walk(gallery *g, const dv_image_moments *p, const dvbf_model 
 
 /* Ridge regression of images on hidden units with their random weights but new biases: these spread the bends
  * all over the plane, since units that bend near its centre cannot make a small thing elsewhere. */
-static dvbf_status set_emission(dvbf_model *m, const dv_image_moments *p, const dvbf_sequences *x,
+static dvbf_status fit_emission(dvbf_model *m, const dv_image_moments *p, const dvbf_sequences *x,
                                 const dvbf_model *motion, const dvbf_sequences *states, dvbf_error *error) {
   const dv_parameter *h = dv_model_find(m, "emission.mean.h"), *w = dv_model_find(m, "emission.hidden.z"),
                      *b = dv_model_find(m, "emission.hidden.bias");
@@ -715,8 +717,8 @@ static dvbf_status set_emission(dvbf_model *m, const dv_image_moments *p, const 
   return status;
 }
 
-static dvbf_status take(dvbf_model *m, const dvbf_model *motion, const dv_image_moments *p,
-                        const dvbf_sequences *states, dvbf_error *error) {
+static dvbf_status take_motion(dvbf_model *m, const dvbf_model *motion, const dv_image_moments *p,
+                               const dvbf_sequences *states, dvbf_error *error) {
   double e[DV_PLACES_BLOCKS * DV_PLACES_MOMENTS];
   for (size_t i = 0; i < m->parameters.count; i++) {
     const dv_parameter *to = &m->parameters.list[i],
@@ -727,8 +729,8 @@ static dvbf_status take(dvbf_model *m, const dvbf_model *motion, const dv_image_
              (size_t)to->rows * (size_t)to->cols * sizeof *m->parameters.values);
   }
   dvbf_status status = one_step(e, motion, states, error);
-  if (!status) set_gain(m, p, e);
-  return status ? status : set_initial(m, p, states, error);
+  if (!status) set_state_gain(m, p, e);
+  return status ? status : fit_beginning(m, p, states, error);
 }
 
 dvbf_status dv_start_moments(dvbf_model *m, const dv_image_moments *p, const dvbf_sequences *train,
@@ -736,12 +738,12 @@ dvbf_status dv_start_moments(dvbf_model *m, const dv_image_moments *p, const dvb
                              dvbf_error *error) {
   dvbf_model *motion = NULL;
   dvbf_data states = {0};
-  dvbf_status status = check(p, m, error);
+  dvbf_status status = check_moments_start(p, m, error);
   if (!status) status = make_states(&states.train, p, &p->data.train, m, error);
   if (!status && p->data.valid.count) status = make_states(&states.valid, p, &p->data.valid, m, error);
   if (!status) status = train_best(&motion, &states, m, seed, interrupt, options, error);
-  if (!status) status = take(m, motion, p, &states.train, error);
-  if (!status) status = set_emission(m, p, train, motion, &states.train, error);
+  if (!status) status = take_motion(m, motion, p, &states.train, error);
+  if (!status) status = fit_emission(m, p, train, motion, &states.train, error);
   dvbf_model_free(motion);
   dvbf_sequences_free(&states.train);
   dvbf_sequences_free(&states.valid);

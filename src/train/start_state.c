@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
+static dvbf_status check_state_start(const dvbf_model *m, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
   const char *why = NULL;
   if (!m->transition || m->transition != dv_transition_of(s) || s->transition != DV_MLP_TRANSITION ||
@@ -119,7 +119,7 @@ static dvbf_status add_pairs(dv_ridge *g, const dvbf_model *m, const dvbf_sequen
 
 /* In v the linear paths of the mlp transition, [n_z + n_u][n_z], follow the hidden units, which have no
  * effect yet. */
-static void set_paths(const dvbf_model *m, const dv_ridge *g) {
+static void put_paths(const dvbf_model *m, const dv_ridge *g) {
   size_t n_x = (size_t)m->n_x, n_z = (size_t)m->n_z, hidden = (size_t)m->settings->transition_hidden;
   dvbf_real *v = dv_model_values(m, "universal.mean") + hidden * (2 * n_z + (size_t)m->n_u),
             *bias = dv_model_values(m, "transition.output.bias");
@@ -138,14 +138,14 @@ static void set_paths(const dvbf_model *m, const dv_ridge *g) {
 
 dvbf_status dv_start_state(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
   dv_ridge g = {0};
-  dvbf_status status = check(m, error);
+  dvbf_status status = check_state_start(m, error);
   if (status) return status;
   status = dv_ridge_init(&g, 1 + (size_t)m->n_x + (size_t)m->n_u, (size_t)m->n_x, error);
   if (!status) status = add_pairs(&g, m, train, error);
   if (!status) {
     dv_ridge_solve(&g, 1e-6);
     set_identity(m);
-    set_paths(m, &g);
+    put_paths(m, &g);
   }
   dv_ridge_clear(&g);
   return status;

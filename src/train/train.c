@@ -12,14 +12,14 @@
 
 /* ---- Fitted models ---- */
 
-typedef struct fitting {
+typedef struct fitted_run {
   const dvbf_train_options *options;
   dv_run_folder folder;
   dvbf_progress report;
   double began;
   bool stopped;
   const volatile int *interrupt;
-} fitting;
+} fitted_run;
 
 double dv_clock(void) {
   struct timespec t;
@@ -27,7 +27,7 @@ double dv_clock(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void tell(fitting *f, const char *event) {
+static void tell(fitted_run *f, const char *event) {
   f->report.event = event;
   f->report.seconds = dv_clock() - f->began;
   if (f->options->progress && !f->options->progress(&f->report, f->options->user_data)) f->stopped = true;
@@ -36,7 +36,7 @@ static void tell(fitting *f, const char *event) {
 }
 
 static bool watch(int iteration, int most, double log_p, void *user) {
-  fitting *f = user;
+  fitted_run *f = user;
   dvbf_progress *r = &f->report;
   double seconds = dv_clock() - f->began;
   *r = (dvbf_progress){.update = (uint64_t)iteration,
@@ -54,7 +54,7 @@ static bool watch(int iteration, int most, double log_p, void *user) {
 }
 
 /* Scores on the validation sequences, or on those of training if there are none. */
-static dvbf_status score(fitting *f, dvbf_model *m, const dvbf_data *data, dvbf_error *error) {
+static dvbf_status score(fitted_run *f, dvbf_model *m, const dvbf_data *data, dvbf_error *error) {
   dv_threads *pool = NULL;
   dv_validator validator;
   dv_scores scores;
@@ -84,8 +84,8 @@ static dvbf_status score(fitting *f, dvbf_model *m, const dvbf_data *data, dvbf_
   return DVBF_OK;
 }
 
-static dvbf_status run(fitting *f, dvbf_model **m, dv_fit_fn *fit, const dvbf_settings *settings,
-                       const dvbf_data *data, dvbf_error *error) {
+static dvbf_status run_fit(fitted_run *f, dvbf_model **m, dv_fit_fn *fit, const dvbf_settings *settings,
+                           const dvbf_data *data, dvbf_error *error) {
   char told[400] = "";
   bool folder = f->options->folder;
   if (folder && f->options->resume && dv_exists(f->folder.model) && !dv_exists(f->folder.checkpoint)) {
@@ -114,10 +114,10 @@ dvbf_status dv_train_fitted(dvbf_model **out, dv_fit_fn *fit, const dvbf_setting
   dvbf_train_options alone = *options; /* ranks fit alike, and the first alone writes */
   if (dv_ranks_rank(dv_settings_ranks(settings))) alone.folder = NULL;
   options = &alone;
-  fitting f = {.options = options,
-               .folder = DV_NO_RUN_FOLDER,
-               .began = dv_clock(),
-               .interrupt = dv_settings_interrupt(settings)};
+  fitted_run f = {.options = options,
+                  .folder = DV_NO_RUN_FOLDER,
+                  .began = dv_clock(),
+                  .interrupt = dv_settings_interrupt(settings)};
   dvbf_settings *open = NULL;
   dvbf_model *m = NULL;
   dvbf_status status = dvbf_settings_copy(&open, settings, error);
@@ -125,7 +125,7 @@ dvbf_status dv_train_fitted(dvbf_model **out, dv_fit_fn *fit, const dvbf_setting
   if (!status) dv_settings_leave_open(open, "latent");
   if (!status) dv_settings_leave_open(open, "feedthrough");
   if (!status && options->folder) status = dv_run_folder_open(&f.folder, options, open, error);
-  if (!status) status = run(&f, &m, fit, open, data, error);
+  if (!status) status = run_fit(&f, &m, fit, open, data, error);
   if (options->folder) dv_run_folder_close(&f.folder);
   dvbf_settings_free(open);
   return dv_model_give(out, m, status);

@@ -86,7 +86,7 @@ static void fill_report(trainer *t) {
   r->valid_one_step = t->at.scores.one_step;
 }
 
-static void tell(trainer *t, const char *event) {
+static void inform(trainer *t, const char *event) {
   const dvbf_train_options *o = t->options;
   fill_report(t);
   t->report.event = event;
@@ -107,7 +107,7 @@ __attribute__((format(printf, 2, 3))) static void announce(trainer *t, const cha
     vsnprintf(event, sizeof event, format, values);
   }
   va_end(values);
-  tell(t, event);
+  inform(t, event);
 }
 
 /* Agrees on what depends on clocks and users: whether any rank was asked to stop, and whether a checkpoint is
@@ -160,7 +160,7 @@ static dvbf_status save_model(trainer *t) {
 }
 
 /* Writes model, metrics and checkpoint, in this order. */
-static dvbf_status keep(trainer *t) {
+static dvbf_status save_training(trainer *t) {
   t->kept = dv_clock();
   if (!t->options->folder) return DVBF_OK;
   dv_updater_save(t->updater, t->at.now);
@@ -187,15 +187,15 @@ static double filter_score(const trainer *t) {
 }
 
 /* Higher is better. Without anything to predict only the bound counts. */
-static double score(const trainer *t) {
+static double model_score(const trainer *t) {
   if (filtering(t)) return filter_score(t);
   bool predicts = t->s->keep_by == DV_KEEP_PREDICTION && isfinite(t->at.scores.prediction);
   return predicts ? -t->at.scores.prediction : t->at.scores.bound;
 }
 
 static void keep_if_best(trainer *t, double floor) {
-  if (t->at.best_update && score(t) <= t->at.best_score) return;
-  t->at.best_score = score(t);
+  if (t->at.best_update && model_score(t) <= t->at.best_score) return;
+  t->at.best_score = model_score(t);
   t->at.best_floor = floor;
   t->at.best_update = dv_updater_updates(t->updater);
   memcpy(t->at.best, t->model->parameters.values, t->model->parameters.size * sizeof *t->at.best);
@@ -236,7 +236,7 @@ static dvbf_status validate(trainer *t, bool *finite) {
   t->report.sigma_floor = dv_exp(floor);
   fill_report(t);
   status = t->options->folder && t->first ? dv_run_folder_add(&t->folder, &t->report, t->error) : DVBF_OK;
-  tell(t, NULL);
+  inform(t, NULL);
   return status;
 }
 
@@ -303,10 +303,10 @@ static dvbf_status run_until(trainer *t, uint64_t until) {
     bool due = false;
     status = run_chunk(t, until, &due);
     if (status) break;
-    if (dv_clock() - t->told > 0.2 || dv_interrupted(t->interrupt)) tell(t, NULL);
+    if (dv_clock() - t->told > 0.2 || dv_interrupted(t->interrupt)) inform(t, NULL);
     due = agree(t, due || dv_clock() - t->kept >= t->s->checkpoint_every);
     bool same = t->at.begun == begun && t->at.phase == phase;
-    if (same && due && dv_updater_updates(t->updater) < until) status = keep(t);
+    if (same && due && dv_updater_updates(t->updater) < until) status = save_training(t);
   }
   return status;
 }
@@ -317,7 +317,7 @@ static dvbf_status run_until(trainer *t, uint64_t until) {
 enum { VALID_WINDOWS = 4 };
 
 /* The windows of training and validation. Recovery may have shortened those of training. */
-static dvbf_status cut(trainer *t) {
+static dvbf_status cut_windows(trainer *t) {
   const dv_train_settings *s = t->s;
   const dvbf_sequences *valid = t->data->valid.count ? &t->data->valid : &t->data->train;
   size_t window = s->window ? (size_t)s->window : SIZE_MAX / 8, stride = (size_t)s->stride;
@@ -328,8 +328,8 @@ static dvbf_status cut(trainer *t) {
   dvbf_status status = dv_windows_cut(&t->train, &t->data->train, shorter, stride, t->error);
   if (!status) status = dv_windows_cut(&all, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, t->error);
   if (status) return status;
-  enum { PART = 32 }; /* of large data so much is enough to validate by */
-  status = dv_sequences_some(&t->valid, &all, PART, t->error);
+  enum { VALIDATED_PART = 32 }; /* of large data so much is enough to validate by */
+  status = dv_sequences_some(&t->valid, &all, VALIDATED_PART, t->error);
   dv_windows_free(&all);
   return status;
 }
@@ -361,7 +361,7 @@ static dvbf_status adapt(trainer *t) {
   t->updater = NULL;
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
-  if (!status) status = cut(t);
+  if (!status) status = cut_windows(t);
   for (int i = 0; i < 2 && models[i] && !status; i++) {
     status = dv_recovery_settings(models[i], t->base, t->at.eased, t->error);
     models[i]->sequences = count_sequences(t);
@@ -459,7 +459,7 @@ static dvbf_status take_judged(trainer *t) {
   t->at.start = t->at.judged_start;
   t->at.retries_left = t->at.judged_retries;
   t->at.phase = DV_TRAINING;
-  tell(t, "no start predicts well: going on with the best of them; more starts or updates may help");
+  inform(t, "no start predicts well: going on with the best of them; more starts or updates may help");
   return DVBF_OK;
 }
 
@@ -555,7 +555,7 @@ static dvbf_status recover(trainer *t) {
 
 /* A start is good if it predicts. In the bad optimum w encodes every frame and the transition is ignored, and
  * another seed may do better. If predictions explode, other settings may. */
-static dvbf_status judge(trainer *t) {
+static dvbf_status judge_start(trainer *t) {
   char why[200], error[DV_RESULT];
   double p = t->at.scores.prediction;
   compare_start(t);
@@ -608,7 +608,7 @@ static dvbf_status begin_gain(trainer *t) {
   if (status) return status;
   dv_filter_gain_begin(t->model);
   dv_updater_save(t->updater, t->at.good);
-  tell(t, "the dynamics are learned: training the gain of the filter");
+  inform(t, "the dynamics are learned: training the gain of the filter");
   return DVBF_OK;
 }
 
@@ -628,7 +628,7 @@ static dvbf_status begin_spread(trainer *t) {
 /* ---- From wherever the state is to the end, or to a stop ---- */
 
 static dvbf_status next_phase(trainer *t) {
-  if (t->at.phase == DV_JUDGING) return judge(t);
+  if (t->at.phase == DV_JUDGING) return judge_start(t);
   if (t->at.phase == DV_TRAINING) { /* from here more updates could go on */
     dv_updater_save(t->updater, t->at.judged);
     t->at.extendable = true;
@@ -640,7 +640,7 @@ static dvbf_status next_phase(trainer *t) {
 }
 
 /* A pause at the end of the first phase or later is none: the last one is part of a training to the end. */
-static dvbf_status run(trainer *t) {
+static dvbf_status run_phases(trainer *t) {
   dvbf_status status = DVBF_OK;
   agree(t, false);
   while (!status && !t->stopped && t->at.phase != DV_FINISHED) {
@@ -653,7 +653,7 @@ static dvbf_status run(trainer *t) {
     else if (arrived)
       status = next_phase(t);
     if (!status) agree(t, false);
-    if (!status) status = keep(t);
+    if (!status) status = save_training(t);
   }
   return status;
 }
@@ -673,7 +673,7 @@ static dvbf_status project(trainer *t) {
   if (t->s->coarse) status = dv_coarse_init(&t->coarse, p, COARSE_DIRECTIONS, t->error);
   if (!status && t->s->start == DV_START_MOMENTS)
     status = dv_image_moments_init(&t->places, p, pictures, (int)t->s->moments, t->error);
-  if (!status) status = cut(t);
+  if (!status) status = cut_windows(t);
   return status ? status : fresh_model(t, &t->model, (uint64_t)t->s->seed);
 }
 
@@ -730,7 +730,7 @@ static dvbf_status go_on_finished(trainer *t, const dvbf_settings *settings) {
         "updates = %lld: the checkpoint in %.200s does not hold what more updates need, as an older "
         "version wrote it; begin anew in another folder or with --force",
         (long long)t->s->updates, t->folder.path);
-  tell(t, "this run is finished: nothing is left to do; more updates would extend it");
+  inform(t, "this run is finished: nothing is left to do; more updates would extend it");
   return t->unsaved && t->first ? save_model(t) : DVBF_OK;
 }
 
@@ -760,7 +760,7 @@ static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
   return DVBF_OK;
 }
 
-static dvbf_status begin(trainer *t, const dvbf_settings *settings) {
+static dvbf_status begin_training(trainer *t, const dvbf_settings *settings) {
   const dvbf_train_options *o = t->options;
   t->kept = dv_clock();
   if (!o->folder) return begin_start(t, 0);
@@ -770,7 +770,7 @@ static dvbf_status begin(trainer *t, const dvbf_settings *settings) {
   if (!status && there) return go_on(t, settings);
   if (!status && t->first) status = dv_run_folder_begin(&t->folder, settings, t->error);
   if (!status) status = begin_start(t, 0);
-  if (!status && o->resume) tell(t, "there is no checkpoint to go on from: beginning at the first update");
+  if (!status && o->resume) inform(t, "there is no checkpoint to go on from: beginning at the first update");
   return status;
 }
 
@@ -829,7 +829,7 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   const dvbf_model_class *type = own && own->type ? own->type : dv_model_class_of(t.s);
   dv_fit_fn *fit = dv_fit_of(type);
   if (fit) return dv_train_fitted(out, fit, settings, data, t.options, error);
-  status = cut(&t);
+  status = cut_windows(&t);
   if (!status) status = dv_measured_of(&t.measured, &data->train, error);
   if (!status && t.team) status = dv_data_fingerprint(&print, data, error);
   if (!status) status = dv_ranks_alike(t.team, settings, print, error);
@@ -847,9 +847,9 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   if (!status) status = t.s->projection > 0 ? project(&t) : start_model(&t, t.model, seed);
   if (!status) t.s = t.model->settings;
   if (!status) status = prepare(&t);
-  if (!status) status = begin(&t, settings);
+  if (!status) status = begin_training(&t, settings);
   if (!status && t.projection.whole) tell_projection(&t);
-  if (!status) status = run(&t);
+  if (!status) status = run_phases(&t);
   if (!status) status = finish(&t, out);
   clear(&t);
   return status;

@@ -51,7 +51,7 @@ uint64_t dv_all_updates(const dv_train_settings *s) {
 }
 
 /* The updates that a schedule takes: a share of all, or, above 1, their number. */
-static double updates_of(const dv_train_settings *s, double until) {
+static double updates_until(const dv_train_settings *s, double until) {
   return floor(until > 1 ? until : until * (double)s->updates + 0.5);
 }
 
@@ -63,7 +63,7 @@ static double ramp(uint64_t i, double updates) {
 /* c = min(1, c_0 + i / T_A), changed every `temperature-every` updates (the paper prints max). The reported
  * bound is never annealed. */
 static double temperature(const dv_train_settings *s, uint64_t i) {
-  double until = updates_of(s, s->temperature_until);
+  double until = updates_until(s, s->temperature_until);
   if (!(until > 0)) return 1;
   uint64_t held = i - i % (uint64_t)s->temperature_every;
   return fmin(1, s->temperature_start + (double)held / until);
@@ -72,14 +72,14 @@ static double temperature(const dv_train_settings *s, uint64_t i) {
 /* The logarithm of the floor falls linearly, from a sigma of 1. A fixed sigma has no floor. */
 static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
   if (s->sigma == DV_SIGMA_FIXED || !dv_density_of(s)->sigma) return -1000;
-  double until = updates_of(s, s->sigma_floor_until), share = ramp(i, until), end = dv_log(s->sigma_floor);
+  double until = updates_until(s, s->sigma_floor_until), share = ramp(i, until), end = dv_log(s->sigma_floor);
   double start = until > 0 ? fmax(0, end) : end;
   if (in_filter_phase(s, i)) return end - dv_log(16); /* nothing is left that a small sigma could mislead */
   return start + share * (end - start);
 }
 
 static double filter_dropout(const dv_train_settings *s, uint64_t i) {
-  double share = ramp(i, updates_of(s, s->filter_dropout_until));
+  double share = ramp(i, updates_until(s, s->filter_dropout_until));
   return s->filter_dropout + share * (s->filter_dropout_end - s->filter_dropout);
 }
 
@@ -159,7 +159,7 @@ static int shard_rows(const dv_train_settings *s) {
   return rows < batch ? rows : batch;
 }
 
-static bool allocate(dv_updater *u) {
+static bool allocate_updater(dv_updater *u) {
   size_t n = u->model->parameters.size, workers = (size_t)dv_threads_size(u->pool);
   u->m = dv_calloc_aligned(n, sizeof *u->m);
   u->v = dv_calloc_aligned(n, sizeof *u->v);
@@ -203,7 +203,7 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_threads *pool
     dv_program_clear(&u->program);
     status = dv_program_record(&u->program, model, steps, u->rows * u->samples, steps, flags, error);
   }
-  if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
+  if (!status && !allocate_updater(u)) status = dv_fail_memory(error, "preparing training");
   if (!status)
     status = dv_sums_init(&u->sums, dv_threads_ranks(pool), u->shards, model->parameters.size, error);
   if (!status)
@@ -297,7 +297,7 @@ static dv_span common(dv_span span, size_t block) {
 }
 
 /* First of the blocks from .. until - 1 of a worker; its last is before the first of the next. */
-static size_t first_block(const dv_updater *u, size_t from, size_t until, int worker) {
+static size_t worker_block(const dv_updater *u, size_t from, size_t until, int worker) {
   return from + (until - from) * (size_t)worker / (size_t)dv_threads_size(u->pool);
 }
 
@@ -305,7 +305,7 @@ static size_t first_block(const dv_updater *u, size_t from, size_t until, int wo
 static void add_phase(dv_updater *u, int worker) {
   const dv_kernels *k = u->workers[worker].run.k;
   size_t blocks = u->sums.blocks;
-  for (size_t b = first_block(u, 0, blocks, worker); b < first_block(u, 0, blocks, worker + 1); b++)
+  for (size_t b = worker_block(u, 0, blocks, worker); b < worker_block(u, 0, blocks, worker + 1); b++)
     for (size_t i = 0; i < u->n_spans; i++) {
       dv_span part = common(u->spans[i], b);
       if (part.count) dv_sums_add(&u->sums, k, part);
@@ -315,7 +315,7 @@ static void add_phase(dv_updater *u, int worker) {
 static void reduce_phase(dv_updater *u, int worker) {
   const dv_kernels *k = u->workers[worker].run.k;
   size_t from = u->sums.first_block, until = u->sums.last_block;
-  for (size_t b = first_block(u, from, until, worker); b < first_block(u, from, until, worker + 1); b++) {
+  for (size_t b = worker_block(u, from, until, worker); b < worker_block(u, from, until, worker + 1); b++) {
     u->sums.squares[b] = 0;
     for (size_t i = 0; i < u->n_spans; i++) {
       dv_span part = common(u->spans[i], b);
@@ -379,7 +379,7 @@ static void step_span(dv_updater *u, const dv_kernels *k, dv_span span, uint64_t
 static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) {
   const dv_kernels *k = u->workers[worker].run.k;
   size_t from = u->sums.first_block, until = u->sums.last_block;
-  for (size_t b = first_block(u, from, until, worker); b < first_block(u, from, until, worker + 1); b++)
+  for (size_t b = worker_block(u, from, until, worker); b < worker_block(u, from, until, worker + 1); b++)
     for (size_t i = 0; i < u->n_spans; i++) {
       dv_span part = common(u->spans[i], b);
       if (part.count) step_span(u, k, part, update, clip);

@@ -11,10 +11,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { PARTICLES = 64 };
+enum { VALIDATION_PARTICLES = 64 };
 
 /* Units of the scores. */
-static dvbf_status measure(dv_validator *v, const dvbf_model *m, double log_jacobian, dvbf_error *error) {
+static dvbf_status set_units(dv_validator *v, const dvbf_model *m, double log_jacobian, dvbf_error *error) {
   dv_statistics x;
   dvbf_status status = dv_statistics_together(&x, v->sequences, dv_threads_ranks(v->filter.pool), error);
   if (status) return status;
@@ -36,8 +36,8 @@ dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_threads *po
   if (!status && observe < (int)sequences->steps && !model->type->timeless)
     status = dv_pass_init(&v->predict, model, pool, sequences, observe, error);
   if (!status && dv_program_resamples(model))
-    status = dv_pass_init_particles(&v->particles, model, pool, sequences, PARTICLES, error);
-  if (!status) status = measure(v, model, log_jacobian, error);
+    status = dv_pass_init_particles(&v->particles, model, pool, sequences, VALIDATION_PARTICLES, error);
+  if (!status) status = set_units(v, model, log_jacobian, error);
   if (!status) {
     size_t shards = dv_pass_shards(v->particles.workers ? &v->particles : &v->filter, sequences);
     v->terms = dv_calloc(shards, sizeof *v->terms);
@@ -177,7 +177,7 @@ dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_f
 enum {
   MOST_WINDOWS = 256, /* are filtered: enough to see the range, and little work beside the updates */
   PASSES = 4,         /* over these windows, each with noise of its own */
-  ROOM = 10           /* while training, limits are this many times wider */
+  RANGE_FACTOR = 10   /* while training, limits are this many times wider */
 };
 
 dvbf_status dv_range_init(dv_range *r, const dvbf_model *model, dv_threads *pool, const dvbf_sequences *train,
@@ -238,19 +238,19 @@ dvbf_status dv_range_measure(dv_range *r, dvbf_model *m, dvbf_error *error) {
 
 void dv_range_widen(dvbf_model *m) {
   dvbf_real *range = dv_model_range(m);
-  for (int k = 0; range && k < m->n_z; k++) range[m->n_z + k] *= ROOM;
+  for (int k = 0; range && k < m->n_z; k++) range[m->n_z + k] *= RANGE_FACTOR;
 }
 
 /* ---- Innovations ---- */
 
-typedef struct sums {
+typedef struct innovation_sums {
   const dvbf_sequences *sequences;
   double *squares; /* [shards][n_x][n_x] */
   double *frames;  /* [shards] */
-} sums;
+} innovation_sums;
 
 static void collect_start_innovations(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
-  sums *s = user;
+  innovation_sums *s = user;
   dvbf_value e = w->program->innovation;
   size_t n = (size_t)e.cols;
   double *to = s->squares + shard * n * n;
@@ -275,7 +275,7 @@ dvbf_status dv_innovation_moments(double *e, const dvbf_model *m, dv_threads *po
   dvbf_status status = dv_pass_init(&pass, m, pool, train, 0, error);
   if (status) return status;
   size_t shards = dv_pass_shards(&pass, train);
-  sums s = {train, dv_calloc(shards, n * sizeof *s.squares), dv_calloc(shards, sizeof *s.frames)};
+  innovation_sums s = {train, dv_calloc(shards, n * sizeof *s.squares), dv_calloc(shards, sizeof *s.frames)};
   status = s.squares && s.frames ? DVBF_OK : dv_fail_memory(error, "measuring innovations");
   dv_conditions conditions = dv_model_conditions(m, (uint64_t)m->settings->seed);
   conditions.noise_free = true;
