@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_STEPS = 60, LEAST_STEPS = 12, NUMBERS = 20000, GAP = 7, ELITE_SHARE = 8 };
+enum { MOST_STEPS = 60, LEAST_STEPS = 12, LOOP_NUMBERS = 20000, GAP = 7, ELITE_SHARE = 8 };
 
 typedef struct writer {
   const dv_export *of;
@@ -204,7 +204,7 @@ typedef struct closed_loop {
 
 static dvbf_status begin_loop(closed_loop *l, const writer *w, dvbf_error *error) {
   const dvbf_model *m = w->model;
-  int numbers = NUMBERS / m->n_x, frames = dv_model_predicts_from(m) + LEAST_STEPS;
+  int numbers = LOOP_NUMBERS / m->n_x, frames = dv_model_predicts_from(m) + LEAST_STEPS;
   l->steps = numbers < LEAST_STEPS ? LEAST_STEPS : numbers > MOST_STEPS ? MOST_STEPS : numbers;
   if (l->steps < frames) l->steps = frames;
   size_t steps = (size_t)l->steps;

@@ -42,7 +42,7 @@ static const function functions[] = {
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-typedef struct writer {
+typedef struct model_writer {
   const dvbf_model *model;
   const dv_export_settings *settings;
   dv_parts parts;
@@ -52,49 +52,49 @@ typedef struct writer {
   dv_system system;
   dv_c_source *out;
   double *start; /* [n_z] first state of a plant, which simulates and does not filter; else NULL */
-} writer;
+} model_writer;
 
-static bool exact(const writer *w) {
+static bool exact(const model_writer *w) {
   return w->model->type->exact_system;
 }
 
 /* States of an exact filter keep to a range if nothing was observed. */
-static bool limits(const writer *w) {
+static bool limits(const model_writer *w) {
   return exact(w) && dv_model_range(w->model);
 }
 
-static bool deviates(const writer *w) {
+static bool deviates(const model_writer *w) {
   return w->settings->deviation || exact(w);
 }
 
-static bool samples(const writer *w) {
+static bool samples(const model_writer *w) {
   return w->settings->samples > 0 && !exact(w);
 }
 
-static bool moves(const writer *w) {
+static bool moves(const model_writer *w) {
   return w->parts.move.code;
 }
 
 /* x depends on the control of its own step. */
-static bool direct(const writer *w) {
+static bool direct(const model_writer *w) {
   return w->model->n_u && dv_code_part_reads(&w->parts.emission, DV_SLOT_NOW);
 }
 
-static bool reads_seen(const writer *w) {
+static bool reads_seen(const model_writer *w) {
   return dv_code_part_reads(&w->parts.first, DV_SLOT_SEEN) ||
          dv_code_part_reads(&w->parts.advance, DV_SLOT_SEEN);
 }
 
 /* ---- Functions ---- */
 
-static bool is_wanted(const writer *w, const function *f) {
+static bool is_wanted(const model_writer *w, const function *f) {
   if (f->of == DV_MOVE && !moves(w)) return false;
   if (f->of == DV_EMISSION && !moves(w) && !f->planning) return false;
   if (f->planning || w->start) return f->planning;
   return f->sampled ? samples(w) : !exact(w);
 }
 
-static dvbf_status write_function(writer *w, const function *f, dvbf_error *error) {
+static dvbf_status write_function(model_writer *w, const function *f, dvbf_error *error) {
   dv_derivation how = f->how;
   if (!f->planning && !f->sampled && !deviates(w)) {
     memset(how.by, 0, sizeof how.by);
@@ -115,7 +115,7 @@ static dvbf_status write_function(writer *w, const function *f, dvbf_error *erro
 
 /* ---- Template words ---- */
 
-static void set_number(writer *w, const char *name, size_t number) {
+static void set_whole(model_writer *w, const char *name, size_t number) {
   dv_words_set(&w->words, name, "%zu", number);
 }
 
@@ -123,26 +123,26 @@ static size_t at_least_1(size_t n) {
   return n ? n : 1;
 }
 
-static void set_sizes(writer *w) {
+static void set_sizes(model_writer *w) {
   const dvbf_model *m = w->model;
   const dv_parts *p = &w->parts;
   size_t n_z = (size_t)m->n_z, noise = p->advance.slot[DV_SLOT_NOISE].size,
          start = p->first.slot[DV_SLOT_NOISE].size, move = p->move.slot[DV_SLOT_NOISE].size;
-  set_number(w, "n_x", (size_t)m->n_x);
-  set_number(w, "n_u", (size_t)m->n_u);
-  set_number(w, "n_u_room", at_least_1((size_t)m->n_u));
-  set_number(w, "n_z", n_z);
-  set_number(w, "n_w", noise);
-  if (samples(w)) set_number(w, "samples", (size_t)w->settings->samples);
-  set_number(w, "frames", exact(w) ? 1 : (size_t)p->frames);
-  set_number(w, "advance_directions", n_z + noise);
-  set_number(w, "move_directions", n_z + move);
-  set_number(w, "first_directions", at_least_1(start));
-  set_number(w, "advance_noise", at_least_1(noise));
-  set_number(w, "move_noise", at_least_1(move));
-  set_number(w, "first_noise", at_least_1(start));
-  set_number(w, "advance_stream", (size_t)p->advance.noise_number);
-  set_number(w, "first_stream", (size_t)p->first.noise_number);
+  set_whole(w, "n_x", (size_t)m->n_x);
+  set_whole(w, "n_u", (size_t)m->n_u);
+  set_whole(w, "n_u_room", at_least_1((size_t)m->n_u));
+  set_whole(w, "n_z", n_z);
+  set_whole(w, "n_w", noise);
+  if (samples(w)) set_whole(w, "samples", (size_t)w->settings->samples);
+  set_whole(w, "frames", exact(w) ? 1 : (size_t)p->frames);
+  set_whole(w, "advance_directions", n_z + noise);
+  set_whole(w, "move_directions", n_z + move);
+  set_whole(w, "first_directions", at_least_1(start));
+  set_whole(w, "advance_noise", at_least_1(noise));
+  set_whole(w, "move_noise", at_least_1(move));
+  set_whole(w, "first_noise", at_least_1(start));
+  set_whole(w, "advance_stream", (size_t)p->advance.noise_number);
+  set_whole(w, "first_stream", (size_t)p->first.noise_number);
 }
 
 static void set_deviation(dv_words *words, bool on) {
@@ -156,7 +156,7 @@ static void set_kind(dv_words *words, bool sampled) {
   dv_words_set(words, "struct", sampled ? "sampled" : "state");
 }
 
-static void set_conditions(writer *w) {
+static void set_conditions(model_writer *w) {
   bool controls = w->model->n_u, through = dv_model_feeds_through(w->model);
   dv_words *words = &w->words;
   const char *scaled = controls ? "scaled" : "0";
@@ -185,7 +185,7 @@ static void set_conditions(writer *w) {
                  w->file.plain || w->file.wide ? "" : "f");
 }
 
-static void set_uses(writer *w) {
+static void set_uses(model_writer *w) {
   static const char *const words[DVBF_SIZE_OF + 1] = {
       [DVBF_LARGER] = "use_larger",      [DVBF_SMALLER] = "use_smaller", [DVBF_EXP_OF] = "use_exp",
       [DVBF_LOG_OF] = "use_log",         [DVBF_SQRT_OF] = "use_sqrt",    [DVBF_TANH_OF] = "use_tanh",
@@ -205,7 +205,7 @@ static void set_uses(writer *w) {
 /* ---- Constants ---- */
 
 /* Scaling comes first, so that the emission finds it by its name. */
-static void take_scaling(writer *w) {
+static void take_scaling(model_writer *w) {
   const dvbf_model *m = w->model;
   struct {
     const char *name;
@@ -221,14 +221,14 @@ static void take_scaling(writer *w) {
 }
 
 /* A matrix of the system, in double: they are not rounded to float once more. */
-static void put_doubles(dv_text *t, const writer *w, const char *name, const double *values, int n) {
+static void put_doubles(dv_text *t, const model_writer *w, const char *name, const double *values, int n) {
   char whole[128];
   snprintf(whole, sizeof whole, "%s_system_%s", w->file.prefix, name);
   if (n) dv_text_put(t, "\n");
   if (n) dv_text_array(t, "double", whole, (dv_array){.reals = values}, (size_t)n, 17);
 }
 
-static void put_system(dv_text *t, const writer *w) {
+static void put_system(dv_text *t, const model_writer *w) {
   const dv_system *s = &w->system;
   int n_z = s->n_z, n_u = s->n_u, n_x = s->n_x;
   put_doubles(t, w, "a", s->a, n_z * n_z);
@@ -250,7 +250,7 @@ static void put_system(dv_text *t, const writer *w) {
 
 /* ---- Products ---- */
 
-static void put_products(dv_text *t, writer *w) {
+static void put_products(dv_text *t, model_writer *w) {
   static const struct {
     const char *suffix, *type;
   } formats[] = {{"", "float"}, {"_bfloat16", "uint16_t"}, {"_int8", "int8_t"}};
@@ -269,7 +269,7 @@ static void put_products(dv_text *t, writer *w) {
 /* ---- File ---- */
 
 /* Those that the functions take for constants, and those of a linear system. */
-static dvbf_status check_finite(const writer *w, dvbf_error *error) {
+static dvbf_status check_finite(const model_writer *w, dvbf_error *error) {
   const dvbf_model *m = w->model;
   dvbf_status status = dv_check_finite(&m->log_sigma_floor, 1, error);
   if (!status) status = dv_constants_check(&w->file.constants, error);
@@ -279,7 +279,7 @@ static dvbf_status check_finite(const writer *w, dvbf_error *error) {
 }
 
 /* Bytes of the struct, but for padding. */
-static size_t state_size(const writer *w) {
+static size_t state_size(const model_writer *w) {
   size_t n_z = (size_t)w->model->n_z, n_x = (size_t)w->model->n_x, n_u = (size_t)w->model->n_u;
   size_t frames = (size_t)w->parts.frames, real = w->file.wide ? sizeof(double) : sizeof(float);
   if (exact(w))
@@ -289,7 +289,7 @@ static size_t state_size(const writer *w) {
   return sizeof(int) + real * (n_z + (deviates(w) ? n_z * n_z : 0) + x);
 }
 
-static dvbf_status prepare(writer *w, dvbf_error *error) {
+static dvbf_status prepare(model_writer *w, dvbf_error *error) {
   dvbf_status status = dv_parts_init(&w->parts, w->model, w->start, error);
   if (!status && exact(w)) status = dv_exact_system_new(&w->system, w->model, error);
   if (status) return status;
@@ -306,19 +306,19 @@ static dvbf_status prepare(writer *w, dvbf_error *error) {
   return status || !w->start ? status : dv_parts_start(&w->parts, w->start, error);
 }
 
-static void put_first_z(dv_text *t, const writer *w) {
+static void put_first_z(dv_text *t, const model_writer *w) {
   dv_text_put(t, "\nstatic const double %s_first_z[%d] = {", w->file.prefix, w->model->n_z);
   for (int i = 0; i < w->model->n_z; i++) dv_text_put(t, "%s%.17g", i ? ", " : "", w->start[i]);
   dv_text_put(t, "};\n");
 }
 
-static void put_filter(dv_text *t, writer *w, bool sampled) {
+static void put_filter(dv_text *t, model_writer *w, bool sampled) {
   set_kind(&w->words, sampled);
   dv_words_set(&w->words, "all_z", sampled ? "@_SAMPLES * @_N_Z" : "@_N_Z");
   dv_put(t, filter_c_in, &w->words);
 }
 
-static void write_code(writer *w) {
+static void write_code(model_writer *w) {
   dv_text *t = &w->out->code;
   dv_constants_write(t, &w->file.constants, w->file.prefix);
   if (w->start)
@@ -344,7 +344,7 @@ static void write_code(writer *w) {
   put_filter(t, w, true);
 }
 
-static void add_facts(writer *w) {
+static void add_facts(model_writer *w) {
   dv_c_source *f = w->out;
   int frames = exact(w) ? 1 : w->parts.frames;
   f->constants += dv_constants_bytes(&w->file.constants);
@@ -359,7 +359,7 @@ static void add_facts(writer *w) {
  * `header`. */
 static dvbf_status write_model(dv_c_source *out, dv_text *header, const dvbf_model *m, const char *prefix,
                                const dv_export_settings *s, double *start, dvbf_error *error) {
-  writer w = {
+  model_writer w = {
       .model = m, .settings = s, .file.prefix = prefix, .words.prefix = prefix, .out = out, .start = start};
   dvbf_status status = prepare(&w, error);
   if (!status) {

@@ -12,7 +12,7 @@
 static const char *const slot_names[DV_SLOTS] = {"z",    "noise", "u",   "now",      "x",
                                                  "mask", "seen",  "out", "variance", "slopes"};
 
-typedef struct writer {
+typedef struct function_writer {
   dv_text *text;
   dv_c_file *file;
   const dv_code_part *part;
@@ -20,7 +20,7 @@ typedef struct writer {
   char (*names)[64]; /* [buffers] of tables in between */
   size_t *room;      /* [buffers] where they stand */
   bool flat;         /* rows and columns of the statement are one loop */
-} writer;
+} function_writer;
 
 static bool uses_slot(const dv_code_part *p, int slot) {
   return p->slot[slot].size && (slot >= DV_SLOT_OUT || dv_code_part_reads(p, (dv_slot_name)slot));
@@ -34,13 +34,13 @@ static void put_number(dv_text *t, const dv_c_file *f, double x) {
 
 /* ---- Tables: names, and places in one array ---- */
 
-typedef struct span {
+typedef struct table_span {
   int buffer, first, last;
   size_t size;
-} span;
+} table_span;
 
 typedef struct uses {
-  span *spans; /* [buffers]; first -1: not used */
+  table_span *spans; /* [buffers]; first -1: not used */
   int now;
 } uses;
 
@@ -51,18 +51,18 @@ static void use(void *user, dvbf_place p, size_t by_direction, int rows, int col
 }
 
 static int by_size(const void *a, const void *b) {
-  const span *x = a, *y = b;
+  const table_span *x = a, *y = b;
   if (x->size != y->size) return x->size > y->size ? -1 : 1;
   return x->buffer < y->buffer ? -1 : 1;
 }
 
 /* Whether a buffer needs memory: constants and slots do not. */
-static bool in_between(const writer *w, int buffer) {
+static bool in_between(const function_writer *w, int buffer) {
   return !w->code->buffers[buffer].constant && !dv_code_part_has_slot(w->part, buffer);
 }
 
 /* Lowest place that is free while the table is in use. */
-static size_t place(const writer *w, const span *placed, int count, const span *new) {
+static size_t place(const function_writer *w, const table_span *placed, int count, const table_span *new) {
   size_t at = 0;
   for (bool moved = true; moved;) {
     moved = false;
@@ -78,13 +78,13 @@ static size_t place(const writer *w, const span *placed, int count, const span *
 }
 
 /* Returns the reals that all tables take together; spans [buffers] is scratch. */
-static size_t plan(writer *w, span *spans) {
+static size_t plan(function_writer *w, table_span *spans) {
   const dvbf_code *c = w->code;
   uses u = {.spans = spans};
   size_t all = 0;
   int count = 0;
   for (int i = 0; i < c->n_buffers; i++)
-    spans[i] = (span){.buffer = i, .first = -1, .size = c->buffers[i].size};
+    spans[i] = (table_span){.buffer = i, .first = -1, .size = c->buffers[i].size};
   for (u.now = 0; u.now < c->n_statements; u.now++) {
     use(&u, c->statements[u.now].out, 0, 1, 1);
     dv_statement_reads(c, &c->statements[u.now], use, &u);
@@ -101,7 +101,7 @@ static size_t plan(writer *w, span *spans) {
 }
 
 /* A table made by weights has their name, without its last part. */
-static void name_tables(writer *w) {
+static void name_tables(function_writer *w) {
   const dvbf_code *c = w->code;
   for (int i = 0; i < c->n_statements; i++) {
     const dv_statement *s = &c->statements[i];
@@ -120,14 +120,14 @@ static void name_tables(writer *w) {
 /* ---- Places and expressions ---- */
 
 /* The constant that a read goes to, from its first number on. */
-static const dv_constant *constant_at(writer *w, dvbf_place p, int rows, int cols) {
+static const dv_constant *constant_at(function_writer *w, dvbf_place p, int rows, int cols) {
   const dv_code_buffer *b = &w->code->buffers[p.buffer];
   size_t extent = (size_t)(rows - 1) * p.by_row + (size_t)(cols - 1) * p.by_col + 1;
   return dv_constants_take(&w->file->constants, b->constant + p.offset, 1, extent, false, b->name);
 }
 
 /* The name of an array and how far into it a place begins. */
-static size_t put_base(writer *w, dvbf_place p, int rows, int cols) {
+static size_t put_base(function_writer *w, dvbf_place p, int rows, int cols) {
   if (w->code->buffers[p.buffer].constant) {
     const dv_constant *k = constant_at(w, p, rows, cols);
     dv_text_put(w->text, "%s_%s", w->file->prefix, k ? k->name : "");
@@ -142,7 +142,7 @@ static size_t put_base(writer *w, dvbf_place p, int rows, int cols) {
   return p.offset;
 }
 
-static void put_term(writer *w, bool *begun, const char *index, size_t by) {
+static void put_term(function_writer *w, bool *begun, const char *index, size_t by) {
   if (!by) return;
   dv_text_put(w->text, *begun ? " + " : "");
   if (by == 1)
@@ -152,7 +152,7 @@ static void put_term(writer *w, bool *begun, const char *index, size_t by) {
   *begun = true;
 }
 
-static void put_read(writer *w, const dv_statement *s, dvbf_place p, size_t by_direction, int cols) {
+static void put_read(function_writer *w, const dv_statement *s, dvbf_place p, size_t by_direction, int cols) {
   size_t offset = put_base(w, p, s->rows, cols);
   bool begun = false;
   dv_text_put(w->text, "[");
@@ -163,10 +163,10 @@ static void put_read(writer *w, const dv_statement *s, dvbf_place p, size_t by_d
   dv_text_put(w->text, "]");
 }
 
-static void put_expr(writer *w, const dv_statement *s, dvbf_expr e, int above);
+static void put_expr(function_writer *w, const dv_statement *s, dvbf_expr e, int above);
 
 /* A function of one operand or, the first ones, of two. */
-static void put_call(writer *w, const dv_statement *s, const dv_node *n) {
+static void put_call(function_writer *w, const dv_statement *s, const dv_node *n) {
   static const char *const names[] = {"larger", "smaller", "exp", "log", "sqrt",
                                       "tanh",   "sigmoid", "sin", "cos", "fabs"};
   const char *name = names[n->kind - DVBF_LARGER];
@@ -183,7 +183,7 @@ static void put_call(writer *w, const dv_statement *s, const dv_node *n) {
 }
 
 /* a + b, ... in parentheses if the operator above binds as tightly. */
-static void put_operator(writer *w, const dv_statement *s, const dv_node *n, int above) {
+static void put_operator(function_writer *w, const dv_statement *s, const dv_node *n, int above) {
   static const char *const signs[] = {" + ", " - ", " * ", " / "};
   int level = n->kind >= DVBF_MULTIPLY ? 2 : 1;
   bool inside = level < above;
@@ -194,7 +194,7 @@ static void put_operator(writer *w, const dv_statement *s, const dv_node *n, int
   dv_text_put(w->text, inside ? ")" : "");
 }
 
-static void put_choice(writer *w, const dv_statement *s, const dv_node *n, int above) {
+static void put_choice(function_writer *w, const dv_statement *s, const dv_node *n, int above) {
   dv_text_put(w->text, above ? "(" : "");
   put_expr(w, s, n->a, 1);
   dv_text_put(w->text, " > 0 ? ");
@@ -205,7 +205,7 @@ static void put_choice(writer *w, const dv_statement *s, const dv_node *n, int a
 }
 
 /* `above`: how tightly the operator above binds; 0 is no operator. */
-static void put_expr(writer *w, const dv_statement *s, dvbf_expr e, int above) {
+static void put_expr(function_writer *w, const dv_statement *s, dvbf_expr e, int above) {
   const dv_node *n = &w->code->nodes[e];
   if (n->kind == DV_NODE_NUMBER) {
     dv_text_put(w->text, n->number < 0 && above ? "(" : "");
@@ -224,19 +224,19 @@ static void put_expr(writer *w, const dv_statement *s, dvbf_expr e, int above) {
 
 /* ---- Statements ---- */
 
-static void indent(writer *w, int depth) {
+static void indent(function_writer *w, int depth) {
   dv_text_put(w->text, "%*s", 2 * depth, "");
 }
 
 /* The head of a loop, unless nothing is repeated; returns the depth of its body. */
-static int put_loop(writer *w, const char *index, int count, int depth) {
+static int put_loop(function_writer *w, const char *index, int count, int depth) {
   if (count <= 1) return depth;
   indent(w, depth);
   dv_text_put(w->text, "for (%s = 0; %s < %d; %s++)\n", index, index, count, index);
   return depth + 1;
 }
 
-static int put_loops(writer *w, const dv_statement *s) {
+static int put_loops(function_writer *w, const dv_statement *s) {
   return put_loop(w, "r", s->rows, put_loop(w, "d", s->directions, 1));
 }
 
@@ -251,7 +251,7 @@ static void check_flat(void *user, dvbf_place p, size_t by_direction, int rows, 
 }
 
 /* Whether all tables continue from row to row as from column to column. */
-static bool is_flat(const writer *w, const dv_statement *s) {
+static bool is_flat(const function_writer *w, const dv_statement *s) {
   flatness f = {s->cols, s->kind == DV_EACH && s->rows > 1 && s->cols > 1};
   if (!f.flat) return false;
   check_flat(&f, s->out, 0, 0, 0);
@@ -259,7 +259,7 @@ static bool is_flat(const writer *w, const dv_statement *s) {
   return f.flat;
 }
 
-static void put_each(writer *w, const dv_statement *s) {
+static void put_each(function_writer *w, const dv_statement *s) {
   w->flat = is_flat(w, s);
   int depth = w->flat ? put_loop(w, "d", s->directions, 1) : put_loops(w, s);
   indent(w, put_loop(w, "i", w->flat ? s->rows * s->cols : s->cols, depth));
@@ -270,7 +270,7 @@ static void put_each(writer *w, const dv_statement *s) {
   w->flat = false;
 }
 
-static void put_reduction(writer *w, const dv_statement *s) {
+static void put_reduction(function_writer *w, const dv_statement *s) {
   bool most = s->kind == DV_MOST;
   int depth = put_loops(w, s) + 1;
   dv_statement first = *s;
@@ -298,7 +298,8 @@ static void put_reduction(writer *w, const dv_statement *s) {
 }
 
 /* base + d * by_direction + r * by_row + offset */
-static void put_pointer(writer *w, const dv_statement *s, dvbf_place p, size_t by_direction, int rows) {
+static void put_pointer(function_writer *w, const dv_statement *s, dvbf_place p, size_t by_direction,
+                        int rows) {
   size_t offset = put_base(w, p, 1, 1);
   bool begun = true;
   if (s->directions > 1) put_term(w, &begun, "d", by_direction);
@@ -307,7 +308,7 @@ static void put_pointer(writer *w, const dv_statement *s, dvbf_place p, size_t b
 }
 
 /* Parameters of the model may be rounded; what was computed from them is not rounded once more. */
-static const dv_constant *take_weight(writer *w, const dv_statement *s, const dv_code_buffer *b) {
+static const dv_constant *take_weight(function_writer *w, const dv_statement *s, const dv_code_buffer *b) {
   dv_constants *all = &w->file->constants;
   int format = all->format;
   if (b->computed) all->format = DV_WEIGHTS_FLOAT;
@@ -318,7 +319,7 @@ static const dv_constant *take_weight(writer *w, const dv_statement *s, const dv
 }
 
 /* Weights that are results of the model itself are multiplied as they are. */
-static void put_product(writer *w, const dv_statement *s) {
+static void put_product(function_writer *w, const dv_statement *s) {
   static const char *const names[] = {"", "_bfloat16", "_int8"};
   const char *prefix = w->file->prefix;
   const dv_code_buffer *b = &w->code->buffers[s->w.buffer];
@@ -360,7 +361,7 @@ void dv_c_part_call(dv_text *t, const dv_c_file *f, const dv_code_part *p, const
   dv_text_put(t, ")");
 }
 
-static void put_indices(writer *w) {
+static void put_indices(function_writer *w) {
   const dvbf_code *c = w->code;
   bool d = false, r = false, i = false;
   for (int k = 0; k < c->n_statements; k++) {
@@ -375,7 +376,7 @@ static void put_indices(writer *w) {
               i ? (d || r ? ", i" : "i") : "");
 }
 
-static void put_tables(writer *w, size_t room) {
+static void declare_tables(function_writer *w, size_t room) {
   const char *prefix = w->file->prefix;
   size_t bytes = room * (w->file->wide ? sizeof(double) : sizeof(float));
   if (bytes > w->file->most_room) w->file->most_room = bytes;
@@ -385,10 +386,10 @@ static void put_tables(writer *w, size_t room) {
       dv_text_put(w->text, "  %s_real *const %s = room + %zu;\n", prefix, w->names[i], w->room[i]);
 }
 
-static void put_body(writer *w, span *spans) {
+static void put_body(function_writer *w, table_span *spans) {
   name_tables(w);
   for (int i = 0; i < w->code->n_buffers; i++) w->room[i] = SIZE_MAX;
-  put_tables(w, plan(w, spans));
+  declare_tables(w, plan(w, spans));
   put_indices(w);
   for (int i = 0; i < w->code->n_statements; i++) {
     const dv_statement *s = &w->code->statements[i];
@@ -403,10 +404,10 @@ static void put_body(writer *w, span *spans) {
 
 void dv_c_part_write(dv_text *t, dv_c_file *f, const dv_code_part *p, const char *name) {
   size_t n = (size_t)p->code->n_buffers + 1;
-  writer w = {.text = t, .file = f, .part = p, .code = p->code};
+  function_writer w = {.text = t, .file = f, .part = p, .code = p->code};
   w.names = dv_calloc(n, sizeof *w.names);
   w.room = dv_calloc(n, sizeof *w.room);
-  span *spans = dv_calloc(n, sizeof *spans);
+  table_span *spans = dv_calloc(n, sizeof *spans);
   if (w.names && w.room && spans) {
     dv_text_put(t, "static void %s_%s(", f->prefix, name);
     put_arguments(t, f, p, true);

@@ -7,18 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct writer {
+typedef struct casadi_writer {
   dv_text *text, *numbers; /* the function, and the constants before it */
   dv_constants constants;
   dv_code_part part;
   const dvbf_code *code;
   bool *made; /* [buffers] the table has its variable */
-} writer;
+} casadi_writer;
 
 /* ---- Names ---- */
 
 /* The variable of a table: one for each buffer, but for those of slots. */
-static void put_table(writer *w, int buffer, size_t *offset) {
+static void put_table_name(casadi_writer *w, int buffer, size_t *offset) {
   static const char *const slots[DV_SLOTS] = {"z",    "noise", "u",   "u",        "x",
                                               "mask", "seen",  "out", "variance", "slopes"};
   int slot = dv_code_part_slot_at(&w->part, buffer, *offset);
@@ -31,7 +31,7 @@ static void put_table(writer *w, int buffer, size_t *offset) {
 }
 
 /* A constant of its own, for all its numbers from the place on; a weight is written transposed. */
-static const char *constant_at(writer *w, dvbf_place p, size_t rows, size_t cols, bool weight) {
+static const char *constant_name(casadi_writer *w, dvbf_place p, size_t rows, size_t cols, bool weight) {
   const dv_code_buffer *b = &w->code->buffers[p.buffer];
   int before = w->constants.count;
   const dv_constant *k =
@@ -52,7 +52,7 @@ static const char *constant_at(writer *w, dvbf_place p, size_t rows, size_t cols
 /* ---- Places ---- */
 
 /* start, start + by, ... of n numbers; `r` is added if rows are counted. */
-static void put_slice(writer *w, size_t offset, size_t by_row, size_t by_col, int rows, int n) {
+static void put_slice(casadi_writer *w, size_t offset, size_t by_row, size_t by_col, int rows, int n) {
   char row[48] = "";
   if (rows > 1 && by_row) snprintf(row, sizeof row, " + %zu * r", by_row);
   if (!by_col || n == 1)
@@ -64,20 +64,20 @@ static void put_slice(writer *w, size_t offset, size_t by_row, size_t by_col, in
                 by_col);
 }
 
-static size_t table_size(const writer *w, int buffer, size_t offset) {
+static size_t table_size(const casadi_writer *w, int buffer, size_t offset) {
   int slot = dv_code_part_slot_at(&w->part, buffer, offset);
   return slot >= 0 ? w->part.slot[slot].size : w->code->buffers[buffer].size;
 }
 
-static void put_read(writer *w, const dv_statement *s, dvbf_place p, int n) {
+static void put_operand(casadi_writer *w, const dv_statement *s, dvbf_place p, int n) {
   size_t offset = p.offset, size;
   if (w->code->buffers[p.buffer].constant) {
     size = (size_t)(s->rows - 1) * p.by_row + (size_t)(n - 1) * p.by_col + 1;
-    dv_text_put(w->text, "%s", constant_at(w, p, 1, size, false));
+    dv_text_put(w->text, "%s", constant_name(w, p, 1, size, false));
     offset = 0;
   } else {
     size = table_size(w, p.buffer, offset);
-    put_table(w, p.buffer, &offset);
+    put_table_name(w, p.buffer, &offset);
   }
   if (offset || p.by_col != 1 || size != (size_t)n || s->rows > 1)
     put_slice(w, offset, p.by_row, p.by_col, s->rows, n);
@@ -86,7 +86,7 @@ static void put_read(writer *w, const dv_statement *s, dvbf_place p, int n) {
 /* ---- Expressions ---- */
 
 /* A, B and C stand for operands. */
-static void put_expr(writer *w, const dv_statement *s, dvbf_expr e) {
+static void put_expression(casadi_writer *w, const dv_statement *s, dvbf_expr e) {
   static const char *const patterns[] = {
       "(A + B)",   "(A - B)",    "(A * B)",    "(A / B)",    "ca.fmax(A, B)", "ca.fmin(A, B)", "ca.exp(A)",
       "ca.log(A)", "ca.sqrt(A)", "ca.tanh(A)", "sigmoid(A)", "ca.sin(A)",     "ca.cos(A)",     "ca.fabs(A)"};
@@ -96,13 +96,13 @@ static void put_expr(writer *w, const dv_statement *s, dvbf_expr e) {
     return;
   }
   if (n->kind == DV_NODE_READ) {
-    put_read(w, s, n->place, s->cols);
+    put_operand(w, s, n->place, s->cols);
     return;
   }
   const char *at = n->kind == DV_NODE_CHOOSE ? "ca.if_else(A > 0, B, C)" : patterns[n->kind];
   for (; *at; at++)
     if (*at >= 'A' && *at <= 'C')
-      put_expr(w, s, *at == 'A' ? n->a : *at == 'B' ? n->b : n->c);
+      put_expression(w, s, *at == 'A' ? n->a : *at == 'B' ? n->b : n->c);
     else
       dv_text_append(w->text, at, 1);
 }
@@ -110,7 +110,7 @@ static void put_expr(writer *w, const dv_statement *s, dvbf_expr e) {
 /* ---- Statements ---- */
 
 /* Whether a statement writes a whole table in order, so that its result is the table. */
-static bool is_whole(const writer *w, const dv_statement *s) {
+static bool is_whole(const casadi_writer *w, const dv_statement *s) {
   size_t offset = s->out.offset, size = table_size(w, s->out.buffer, offset);
   int slot = dv_code_part_slot_at(&w->part, s->out.buffer, offset);
   if (slot >= 0) offset -= w->part.slot[slot].offset;
@@ -118,51 +118,51 @@ static bool is_whole(const writer *w, const dv_statement *s) {
 }
 
 /* The left side of an assignment; a table written in parts is allocated before. */
-static void put_left(writer *w, const dv_statement *s, int n, bool whole) {
+static void put_left(casadi_writer *w, const dv_statement *s, int n, bool whole) {
   size_t offset = s->out.offset, at = offset;
   if (!whole && !w->made[s->out.buffer]) {
     dv_text_put(w->text, "    ");
-    put_table(w, s->out.buffer, &at);
+    put_table_name(w, s->out.buffer, &at);
     dv_text_put(w->text, " = ca.MX.zeros(%zu)\n", table_size(w, s->out.buffer, offset));
   }
   w->made[s->out.buffer] = true;
   if (s->rows > 1) dv_text_put(w->text, "    for r in range(%d):\n    ", s->rows);
   dv_text_put(w->text, "    ");
   at = offset;
-  put_table(w, s->out.buffer, &at);
+  put_table_name(w, s->out.buffer, &at);
   if (!whole) put_slice(w, at, s->out.by_row, s->out.by_col, s->rows, n);
 }
 
-static void put_entries(writer *w, const dv_statement *s) {
+static void put_entries(casadi_writer *w, const dv_statement *s) {
   bool each = s->kind == DV_EACH, whole = each && is_whole(w, s);
   put_left(w, s, dv_statement_width(s), whole);
   dv_text_put(w->text, each ? " = " : s->kind == DV_SUM ? " = ca.sum1(" : " = ca.mmax(");
   if (whole || !each) dv_text_put(w->text, "ca.MX.zeros(%d) + ", s->cols);
-  put_expr(w, s, s->expr);
+  put_expression(w, s, s->expr);
   dv_text_put(w->text, each ? "\n" : ")\n");
 }
 
-static void put_product(writer *w, const dv_statement *s) {
+static void put_matrix_product(casadi_writer *w, const dv_statement *s) {
   bool whole = is_whole(w, s);
   put_left(w, s, s->cols, whole);
   dv_text_put(w->text, " += ");
   if (w->code->buffers[s->w.buffer].constant) {
-    dv_text_put(w->text, "%s @ ", constant_at(w, s->w, (size_t)s->inner, (size_t)s->cols, true));
+    dv_text_put(w->text, "%s @ ", constant_name(w, s->w, (size_t)s->inner, (size_t)s->cols, true));
   } else {
     size_t offset = s->w.offset;
     dv_text_put(w->text, "ca.reshape(");
-    put_table(w, s->w.buffer, &offset);
+    put_table_name(w, s->w.buffer, &offset);
     dv_text_put(w->text, "[%zu:%zu], %d, %d) @ ", offset, offset + (size_t)s->inner * (size_t)s->cols,
                 s->cols, s->inner);
   }
-  put_read(w, s, s->x, s->inner);
+  put_operand(w, s, s->x, s->inner);
   dv_text_put(w->text, "\n");
 }
 
 /* ---- Functions ---- */
 
-static dvbf_status put_function(writer *w, const dv_code_part *from, const dvbf_model *m, const char *name,
-                                dvbf_error *error) {
+static dvbf_status put_function(casadi_writer *w, const dv_code_part *from, const dvbf_model *m,
+                                const char *name, dvbf_error *error) {
   w->part = (dv_code_part){0};
   dv_derivation how = {.quiet = true, .mean_only = true};
   dvbf_status status = dv_code_part_derive(&w->part, from, &how, error);
@@ -179,7 +179,7 @@ static dvbf_status put_function(writer *w, const dv_code_part *from, const dvbf_
     for (int i = 0; i < w->code->n_statements; i++) {
       const dv_statement *s = &w->code->statements[i];
       if (s->kind == DV_PRODUCT)
-        put_product(w, s);
+        put_matrix_product(w, s);
       else
         put_entries(w, s);
     }
@@ -214,7 +214,7 @@ static dvbf_status write(dv_text *t, const dv_export *e, dvbf_error *error) {
   const dvbf_model *m = e->model;
   dv_parts parts = {0};
   dv_text functions = {0}, numbers = {0}, start = {0};
-  writer w = {.text = &functions, .numbers = &numbers};
+  casadi_writer w = {.text = &functions, .numbers = &numbers};
   dvbf_status status = dv_parts_init(&parts, m, true, error);
   if (!status) status = dv_file_header(t, e, "#", error);
   if (!status) status = put_start(&start, &parts, error);

@@ -174,14 +174,14 @@ static dvbf_status find_data(char out[17], const dvbf_export_options *o, dvbf_er
 }
 
 /* Settings in lines of a hundred characters. */
-typedef struct list {
+typedef struct settings_list {
   dv_text *text;
   const char *begin;
   size_t width;
-} list;
+} settings_list;
 
 static dvbf_status put_setting(const char *name, const char *value, void *user) {
-  list *l = user;
+  settings_list *l = user;
   size_t length = strlen(name) + strlen(value) + 3;
   if (!*value) return DVBF_OK;
   if (!l->width || l->width + length > 100) {
@@ -215,7 +215,7 @@ static void put_model(dv_text *t, const dvbf_model *m, const char *begin) {
   }
   dv_text_put(t, "; x of %d columns, u of %d, z of %d dimensions; %" PRIu64 " updates\n", m->n_x, m->n_u,
               m->n_z, m->updates);
-  list l = {.text = t, .begin = begin};
+  settings_list l = {.text = t, .begin = begin};
   dv_settings_each(m->settings_object, put_setting, &l);
   dv_text_put(t, "\n");
 }
@@ -317,15 +317,15 @@ dvbf_status dv_compiler_exists(bool *exists, dvbf_error *error) {
 }
 
 dvbf_status dv_run_compiler(const char *const *words, const dv_scratch *scratch, dvbf_error *error) {
-  enum { MOST = 64 };
-  const char *all[MOST], *given = getenv("CC");
+  enum { COMMAND_WORDS = 64 };
+  const char *all[COMMAND_WORDS], *given = getenv("CC");
   char compiler[256], log[1100], line[256], *rest = compiler;
   int n = 0, code;
   snprintf(compiler, sizeof compiler, "%s", given && *given ? given : "cc");
   for (char *word; n < 16 && (word = strsep(&rest, " "));)
     if (*word) all[n++] = word;
   if (!n) all[n++] = "cc"; /* CC was blank */
-  for (; *words && n + 1 < MOST; words++) all[n++] = *words;
+  for (; *words && n + 1 < COMMAND_WORDS; words++) all[n++] = *words;
   all[n] = NULL;
   snprintf(log, sizeof log, "%s/log", scratch->path);
   dvbf_status status = run_program(all, log, &code, error);
@@ -338,8 +338,8 @@ dvbf_status dv_run_compiler(const char *const *words, const dv_scratch *scratch,
 /* ---- Trying exported code ---- */
 
 /* `more` is another file of code, or NULL. */
-static dvbf_status check(const char *code, const char *more, const char *test, const dv_scratch *scratch,
-                         dvbf_error *error) {
+static dvbf_status run_test(const char *code, const char *more, const char *test, const dv_scratch *scratch,
+                            dvbf_error *error) {
   char program[1100], log[1100], line[300];
   int failed = 0;
   snprintf(program, sizeof program, "%s/test", scratch->path);
@@ -369,9 +369,9 @@ dvbf_status dvbf_export_check(const char *path, dvbf_error *error) {
     return dv_fail(error, DVBF_IO, "%.300s: does not exist; export it first", dv_exists(path) ? test : path);
   dvbf_status status = dv_scratch_make(&scratch, error);
   if (status) return status;
-  status = check(path, NULL, test, &scratch, error);
+  status = run_test(path, NULL, test, &scratch, error);
   if (!status && dv_exists(control) && dv_exists(control_test))
-    status = check(path, control, control_test, &scratch, error);
+    status = run_test(path, control, control_test, &scratch, error);
   dv_scratch_remove(&scratch);
   return status;
 }

@@ -330,8 +330,8 @@ static dvbf_status compile(content *c, const dv_fmu *f, const char *const *sourc
 
 /* A member that copies nothing: its bytes must stay until the zip is closed. Times are fixed, so that the
  * same model gives the same bytes. */
-static bool put_member(zip_t *zip, const char *folder, const char *name, const char *ending,
-                       const dv_text *text) {
+static bool put_zip_member(zip_t *zip, const char *folder, const char *name, const char *ending,
+                           const dv_text *text) {
   char whole[160];
   snprintf(whole, sizeof whole, "%s%s%s", folder, name, ending);
   zip_source_t *source = zip_source_buffer(zip, text->at, text->used, 0);
@@ -352,11 +352,11 @@ static dvbf_status write_zip(const char *path, const content *c, const dv_fmu *f
   if (status) return status;
   zip_t *zip = zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &reason);
   if (!zip) return dv_fail(error, DVBF_IO, "%.200s: cannot be created", path);
-  bool done = put_member(zip, "", "modelDescription", ".xml", &c->description) &&
-              put_member(zip, "sources/", f->prefix, ".c", &c->model.code) &&
-              put_member(zip, "sources/", f->prefix, ".h", &c->model.header) &&
-              put_member(zip, "sources/", f->prefix, "_fmu.c", &c->wrapper) &&
-              (!c->binary.used || put_member(zip, "binaries/linux64/", f->prefix, ".so", &c->binary));
+  bool done = put_zip_member(zip, "", "modelDescription", ".xml", &c->description) &&
+              put_zip_member(zip, "sources/", f->prefix, ".c", &c->model.code) &&
+              put_zip_member(zip, "sources/", f->prefix, ".h", &c->model.header) &&
+              put_zip_member(zip, "sources/", f->prefix, "_fmu.c", &c->wrapper) &&
+              (!c->binary.used || put_zip_member(zip, "binaries/linux64/", f->prefix, ".so", &c->binary));
   if (!done || zip_close(zip)) {
     status = dv_fail(error, DVBF_IO, "%.200s: cannot be written: %.100s", path, zip_strerror(zip));
     zip_discard(zip);

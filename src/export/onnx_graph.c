@@ -113,7 +113,7 @@ static void put_word(unsigned char *to, uint64_t word, int bytes) {
   for (int i = 0; i < bytes; i++) to[i] = (unsigned char)(word >> (8 * i));
 }
 
-static void put_float(unsigned char *to, double value) {
+static void put_single(unsigned char *to, double value) {
   float single = (float)value;
   uint32_t bits;
   memcpy(&bits, &single, sizeof bits);
@@ -128,7 +128,7 @@ dv_onnx_name dv_onnx_number(dv_onnx *g, double value, bool whole) {
   if (whole)
     put_word(bytes, (uint64_t)(int64_t)value, 8);
   else
-    put_float(bytes, value);
+    put_single(bytes, value);
   add_tensor(g, name.text, whole ? TYPE_INT64 : TYPE_FLOAT, (size_t[]){1}, whole ? 1 : 0, bytes,
              whole ? 8 : 4);
   struct dv_onnx_number *longer = dv_realloc(g->numbers, (size_t)g->n_numbers + 1, sizeof *longer);
@@ -146,7 +146,7 @@ dv_onnx_name dv_onnx_constant(dv_onnx *g, const dvbf_real *values, size_t rows, 
   dv_onnx_name name = new_name(g, what ? what : "constant");
   size_t n = (rows ? rows : 1) * cols, dims[] = {rows, cols};
   unsigned char *bytes = dv_calloc(n, 4);
-  for (size_t i = 0; bytes && i < n; i++) put_float(bytes + 4 * i, (double)values[i]);
+  for (size_t i = 0; bytes && i < n; i++) put_single(bytes + 4 * i, (double)values[i]);
   if (bytes)
     add_tensor(g, name.text, TYPE_FLOAT, rows ? dims : dims + 1, rows ? 2 : 1, bytes, 4 * n);
   else
@@ -211,20 +211,20 @@ typedef struct piece {
   dv_onnx_name name;
 } piece;
 
-typedef struct table {
+typedef struct piece_list {
   piece *pieces; /* in their order */
   int count;
-} table;
+} piece_list;
 
 typedef struct lowering {
   dv_onnx *g;
   const dv_code_part *part;
   const dvbf_code *code;
-  table *tables; /* [buffers] */
+  piece_list *tables; /* [buffers] */
   bool failed, hole;
 } lowering;
 
-static void insert(lowering *l, table *t, int at, piece p) {
+static void insert(lowering *l, piece_list *t, int at, piece p) {
   piece *longer = dv_realloc(t->pieces, (size_t)t->count + 1, sizeof *longer);
   if (!longer) {
     l->failed = true;
@@ -238,7 +238,7 @@ static void insert(lowering *l, table *t, int at, piece p) {
 
 /* Numbers offset .. offset + size - 1 are `name` from now on; pieces that they cover are cut. */
 static void store(lowering *l, int buffer, size_t offset, size_t size, dv_onnx_name name) {
-  table *t = &l->tables[buffer];
+  piece_list *t = &l->tables[buffer];
   size_t end = offset + size;
   for (int i = 0; i < t->count && !l->failed; i++) {
     piece p = t->pieces[i];
@@ -260,12 +260,12 @@ static void store(lowering *l, int buffer, size_t offset, size_t size, dv_onnx_n
 
 /* The numbers offset .. offset + size - 1 as one vector. */
 static dv_onnx_name fetch(lowering *l, int buffer, size_t offset, size_t size) {
-  enum { MOST = 256 };
-  const table *t = &l->tables[buffer];
-  dv_onnx_name parts[MOST];
+  enum { MOST_PARTS = 256 };
+  const piece_list *t = &l->tables[buffer];
+  dv_onnx_name parts[MOST_PARTS];
   size_t at = offset;
   int count = 0;
-  for (int i = 0; i < t->count && at < offset + size && count < MOST; i++) {
+  for (int i = 0; i < t->count && at < offset + size && count < MOST_PARTS; i++) {
     piece p = t->pieces[i];
     if (p.offset + p.size <= at) continue;
     if (p.offset > at) break;

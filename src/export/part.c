@@ -122,7 +122,7 @@ static void set_slots(dv_code_part *part, const dvbf_program *p, const dv_parts 
   }
 }
 
-static dvbf_status add_part(dv_parts *parts, dv_part_name which, bool simulate, dvbf_error *error) {
+static dvbf_status make_part(dv_parts *parts, dv_part_name which, bool simulate, dvbf_error *error) {
   static const char *const names[] = {"first", "advance", "move", "emission"};
   dv_code_part *part = &parts->all[which];
   dvbf_program p = {0};
@@ -156,7 +156,7 @@ dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *m, bool simulate, d
                      "a %s filters by a custom function, which cannot be written as code", m->type->name);
   const bool has[] = {steps, steps && !simulate, m->type->move, true};
   for (int i = 0; i < DV_PARTS && !status; i++)
-    if (has[i]) status = add_part(parts, i, simulate, error);
+    if (has[i]) status = make_part(parts, i, simulate, error);
   return status;
 }
 

@@ -75,7 +75,7 @@ dvbf_status dv_text_write(const dv_text *t, const char *path, dvbf_error *error)
   return dv_atomic_commit(&file, error);
 }
 
-static void put_number(dv_text *t, dv_array from, size_t i, int digits, const char *suffix) {
+static void put_entry(dv_text *t, dv_array from, size_t i, int digits, const char *suffix) {
   char text[40];
   if (from.bytes || from.ints) {
     dv_text_put(t, "%d", from.bytes ? from.bytes[i] : from.ints[i]);
@@ -91,7 +91,7 @@ void dv_text_array(dv_text *t, const char *type, const char *name, dv_array from
   dv_text_put(t, "static const %s %s[%zu] = {", type, name, n ? n : 1);
   for (size_t i = 0; i < n; i++) {
     dv_text_put(t, i % width ? ", " : i ? ",\n    " : "\n    ");
-    put_number(t, from, i, digits, strcmp(type, "float") ? "" : "f");
+    put_entry(t, from, i, digits, strcmp(type, "float") ? "" : "f");
   }
   dv_text_put(t, n ? "};\n" : "0};\n");
 }
@@ -110,7 +110,7 @@ static bool is_set(const dv_words *w, dv_cursor name) {
 }
 
 /* The word of that name, which is added if there is none. */
-static dv_word *word_of(dv_words *w, const char *name) {
+static dv_word *word_named(dv_words *w, const char *name) {
   dv_word *word = find(w, dv_cursor_of(name));
   if (word) return word;
   if (w->count < DV_MOST_WORDS) w->count++;
@@ -120,11 +120,11 @@ static dv_word *word_of(dv_words *w, const char *name) {
 }
 
 void dv_words_turn(dv_words *w, const char *name, bool on) {
-  word_of(w, name)->set = on;
+  word_named(w, name)->set = on;
 }
 
 dv_text *dv_words_text(dv_words *w, const char *name) {
-  dv_word *word = word_of(w, name);
+  dv_word *word = word_named(w, name);
   dv_text_free(&word->text);
   word->set = true;
   return &word->text;

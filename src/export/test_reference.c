@@ -59,7 +59,7 @@ bool dv_answer_init(dv_answer *a, int n_z, int n_x) {
 
 /* ---- Memory ---- */
 
-static bool exact(const dv_reference *r) {
+static bool has_exact_system(const dv_reference *r) {
   return r->m->type->exact_system;
 }
 
@@ -154,7 +154,7 @@ dvbf_status dv_reference_new(dv_reference **out, const dvbf_model *m, size_t sam
   if (!status) status = new_online(&r->quiet, m, 1, seed, error);
   if (!status) dvbf_filter_quiet(r->quiet.filter, true);
   if (!status && m->type->move) status = dvbf_jacobian_new(&r->linear, m, error);
-  if (!status) status = exact(r) ? new_exact(r, error) : new_spread(r, error);
+  if (!status) status = has_exact_system(r) ? new_exact(r, error) : new_spread(r, error);
   if (!status && r->samples) status = new_sampled(r, samples, seed, error);
   if (status)
     dv_reference_free(r);
@@ -181,7 +181,7 @@ void dv_reference_reset(dv_reference *r) {
   dvbf_filter_reset(r->quiet.filter);
   if (r->sampled.filter) dvbf_filter_reset(r->sampled.filter);
   if (r->nudged.filter) dvbf_filter_reset(r->nudged.filter);
-  if (exact(r)) r->kalman = dv_kalman_begin(&r->system, r->room);
+  if (has_exact_system(r)) r->kalman = dv_kalman_begin(&r->system, r->room);
   r->seen = false;
   r->t = 0;
 }
@@ -449,7 +449,7 @@ dvbf_status dv_reference_step(dv_reference *r, const float *x, const float *u, d
   dvbf_status status = DVBF_OK;
   for (int i = 0; i < m->n_x; i++) any |= !isnan(x[i]);
   const float *seen = any ? x : NULL;
-  if (exact(r)) {
+  if (has_exact_system(r)) {
     step_exact(r, seen, u, quiet);
     dvbf_filter_step(r->quiet.filter, seen, u, &belief);
     put_belief(&belief, &r->quiet, quiet);
@@ -483,7 +483,7 @@ dvbf_status dv_reference_predict(dv_reference *r, const float *u, int n, dv_answ
   dv_answer q = *quiet, s = *sampled;
   dvbf_status status = DVBF_OK;
   for (int i = 0; i < n && !status; i++) {
-    if (exact(r)) {
+    if (has_exact_system(r)) {
       step_exact(r, NULL, u, &q);
       copy_answer(&s, &q, r->m);
     } else {

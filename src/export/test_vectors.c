@@ -17,7 +17,7 @@
 /* Distance, as a share of 1 + size, at which rounding in float causes a reset. */
 static const double CARRIED = 1e-6;
 
-enum { AHEAD = 6, LEAST = 20, MOST = 200, NUMBERS = 20000 };
+enum { STEPS_AHEAD = 6, LEAST_VECTORS = 20, MOST_VECTORS = 200, VECTOR_NUMBERS = 20000 };
 
 /* ---- Memory ---- */
 
@@ -30,17 +30,17 @@ double *dv_calloc_reals(const dv_reals *arrays, size_t n) {
 }
 
 static int steps_for(const dvbf_model *m, const dv_export_settings *s) {
-  int numbers = NUMBERS / (m->n_x + m->n_u), steps = numbers < LEAST  ? LEAST
-                                                     : numbers > MOST ? MOST
-                                                                      : numbers;
-  int frames = dv_model_forecasts_from(m) + LEAST / 2;
+  int numbers = VECTOR_NUMBERS / (m->n_x + m->n_u), steps = numbers < LEAST_VECTORS  ? LEAST_VECTORS
+                                                            : numbers > MOST_VECTORS ? MOST_VECTORS
+                                                                                     : numbers;
+  int frames = dv_model_forecasts_from(m) + LEAST_VECTORS / 2;
   if (s->vectors) steps = (int)s->vectors;
   if (!s->vectors && steps < frames) steps = frames;
   return steps;
 }
 
 static bool allocate(dv_vectors *v) {
-  size_t steps = (size_t)v->steps, all = steps + AHEAD, n_x = (size_t)v->n_x, n_u = (size_t)v->n_u,
+  size_t steps = (size_t)v->steps, all = steps + STEPS_AHEAD, n_x = (size_t)v->n_x, n_u = (size_t)v->n_u,
          n_z = (size_t)v->n_z;
   const dv_reals reals[] = {
       {&v->z[0], steps * n_z},     {&v->z[1], steps * n_z},  {&v->z_std[0], steps * n_z},
@@ -77,8 +77,9 @@ static size_t choose(const dvbf_sequences *s, size_t steps) {
 /* Replaces made-up values by a sequence. `rows`: its steps; the rest stays made up, for a model that needs
  * more frames. */
 static dvbf_status take_data(dv_vectors *v, const dvbf_sequences *s, int *rows, dvbf_error *error) {
-  size_t steps = (size_t)v->steps, i = choose(s, steps + AHEAD), length = dvbf_sequence_length(s, i);
-  size_t seen = length < steps ? length : steps, driven = length < steps + AHEAD ? length : steps + AHEAD;
+  size_t steps = (size_t)v->steps, i = choose(s, steps + STEPS_AHEAD), length = dvbf_sequence_length(s, i);
+  size_t seen = length < steps ? length : steps,
+         driven = length < steps + STEPS_AHEAD ? length : steps + STEPS_AHEAD;
   float *buffer = NULL;
   dvbf_status status = dv_sequence_buffer(&buffer, s, length, error);
   if (status) return status;
@@ -99,7 +100,7 @@ static double wander(double before, double shift, double scale, dv_random *rando
 
 /* Controls like those of training, and gaps: whole frames and single values. */
 static void make_inputs(dv_vectors *v, const dvbf_model *m, dv_random *random) {
-  for (int i = 0; i < (v->steps + AHEAD) * v->n_u; i++) {
+  for (int i = 0; i < (v->steps + STEPS_AHEAD) * v->n_u; i++) {
     int k = i % v->n_u;
     float before = i < v->n_u ? m->u.shift[k] : v->u[i - v->n_u];
     v->u[i] = (float)wander((double)before, (double)m->u.shift[k], (double)m->u.scale[k], random);
@@ -188,9 +189,9 @@ static dvbf_status answer_step(dv_vectors *v, committee *c, int t, dvbf_error *e
 static dvbf_status answer_ahead(dv_vectors *v, committee *c, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   for (int k = 0; k < c->count && !status; k++)
-    status = dv_reference_predict(c->members[k], controls(v, c, k, v->steps), AHEAD, &c->answer[0][k],
+    status = dv_reference_predict(c->members[k], controls(v, c, k, v->steps), STEPS_AHEAD, &c->answer[0][k],
                                   &c->answer[1][k], error);
-  for (int i = 0; i < 2 * AHEAD * v->n_x && !status; i++) {
+  for (int i = 0; i < 2 * STEPS_AHEAD * v->n_x && !status; i++) {
     int w = i % 2, at = i / 2, to = v->steps * v->n_x + at;
     pool(c, w, at < v->n_x, at, v->mean[w] + to, v->std[w] + to);
   }
@@ -246,7 +247,7 @@ static dvbf_status begin(committee *c, const dvbf_model *m, const dv_export_sett
   c->x = dv_calloc((size_t)m->n_x, sizeof *c->x);
   bool room = c->members && c->answer[0] && c->answer[1] && c->x;
   for (int i = 0; i < 2 * count && room; i++)
-    room = dv_answer_init(&c->answer[i % 2][i / 2], dv_model_member(m, i / 2)->n_z, AHEAD * m->n_x);
+    room = dv_answer_init(&c->answer[i % 2][i / 2], dv_model_member(m, i / 2)->n_z, STEPS_AHEAD * m->n_x);
   dvbf_status status = room ? DVBF_OK : dv_fail_memory(error, "exporting a model");
   for (int k = 0; k < count && !status; k++) {
     status = dv_reference_new(&c->members[k], dv_model_member(m, k), (size_t)s->samples,
@@ -255,7 +256,7 @@ static dvbf_status begin(committee *c, const dvbf_model *m, const dv_export_sett
   return status;
 }
 
-static void end(committee *c) {
+static void clear_committee(committee *c) {
   for (int k = 0; c->members && k < c->count; k++) dv_reference_free(c->members[k]);
   for (int i = 0; i < 2 * c->count; i++)
     if (c->answer[i % 2]) dv_free(c->answer[i % 2][i / 2].reals);
@@ -264,8 +265,8 @@ static void end(committee *c) {
 
 /* C cannot write numbers that are not finite, and comparing with them shows nothing. What is not written is
  * 0. */
-static dvbf_status check_finite(const dv_vectors *v, dvbf_error *error) {
-  int frames = v->steps + AHEAD,
+static dvbf_status check_vectors(const dv_vectors *v, dvbf_error *error) {
+  int frames = v->steps + STEPS_AHEAD,
       derivatives = v->n_z * (1 + v->n_z + v->n_u) + v->n_x * (1 + v->n_z + v->n_u);
   int reals = 4 * v->steps * v->n_z + 4 * frames * v->n_x + derivatives;
   bool finite = isfinite(v->tolerance);
@@ -301,8 +302,8 @@ dvbf_status dv_vectors_init(dv_vectors *v, const dvbf_model *m, const dv_export_
   if (!status && given) status = take_data(v, given, &rows, error);
   if (!status) status = begin(&c, m, s, error);
   if (!status) status = answer(v, &c, m, rows, &random, error);
-  if (!status) status = check_finite(v, error);
-  end(&c);
+  if (!status) status = check_vectors(v, error);
+  clear_committee(&c);
   return status;
 }
 
@@ -315,7 +316,7 @@ static void put_reals(dv_text *t, const char *name, const double *values, int n)
 static void put_answers(dv_text *t, const dv_vectors *v, int which) {
   static const char *const names[2][4] = {{"z", "z_std", "expected", "expected_std"},
                                           {"sampled_z", "sampled_z_std", "sampled_expected", "sampled_std"}};
-  int all = v->moves ? v->steps + AHEAD : 0;
+  int all = v->moves ? v->steps + STEPS_AHEAD : 0;
   put_reals(t, names[which][0], v->z[which], v->steps * v->n_z);
   if (which || v->deviation) put_reals(t, names[which][1], v->z_std[which], v->steps * v->n_z);
   if (all) put_reals(t, names[which][2], v->mean[which], all * v->n_x);
@@ -323,7 +324,7 @@ static void put_answers(dv_text *t, const dv_vectors *v, int which) {
 }
 
 static void put_arrays(dv_text *t, const dv_vectors *v, bool direct, bool derivatives) {
-  size_t steps = (size_t)v->steps, all = (size_t)(v->steps + AHEAD), n_x = (size_t)v->n_x;
+  size_t steps = (size_t)v->steps, all = (size_t)(v->steps + STEPS_AHEAD), n_x = (size_t)v->n_x;
   dv_text_array(t, "double", "x", (dv_array){.floats = v->x}, steps * n_x, 9);
   dv_text_array(t, "unsigned char", "missing", (dv_array){.bytes = v->missing}, steps * n_x, 0);
   dv_text_array(t, "unsigned char", "restart", (dv_array){.bytes = v->restart}, steps, 0);
@@ -348,7 +349,7 @@ void dv_vectors_write(dv_text *t, const dv_vectors *v, const char *prefix, const
   dv_words_set(&words, "seed", "%" PRIu64, v->seed);
   dv_words_set(&words, "tolerance", "%.1e", v->tolerance);
   dv_words_set(&words, "steps", "%d", v->steps);
-  dv_words_set(&words, "ahead", "%d", AHEAD);
+  dv_words_set(&words, "ahead", "%d", STEPS_AHEAD);
   dv_words_turn(&words, "controls", v->n_u);
   dv_words_turn(&words, "moves", v->moves);
   dv_words_turn(&words, "derivatives", v->moves && derivatives);
