@@ -61,15 +61,15 @@ size_t dv_family_length(const char *path, size_t length) {
 }
 
 static int compare_arrays(const void *a, const void *b) {
-  return dv_compare_names(((const dv_array *)a)->name, ((const dv_array *)b)->name);
+  return dv_compare_names(((const dv_named_array *)a)->name, ((const dv_named_array *)b)->name);
 }
 
-const dv_array *dv_archive_find(const dv_archive *a, const char *name) {
-  dv_array wanted = {.name = name};
+const dv_named_array *dv_archive_find(const dv_archive *a, const char *name) {
+  dv_named_array wanted = {.name = name};
   return a->count ? bsearch(&wanted, a->arrays, a->count, sizeof *a->arrays, compare_arrays) : NULL;
 }
 
-const char *dv_array_shape(const dv_array *array, char *out, size_t size) {
+const char *dv_array_shape(const dv_named_array *array, char *out, size_t size) {
   size_t used = (size_t)snprintf(out, size, "[");
   for (int i = 0; i < array->rank && used + 24 < size; i++)
     used += (size_t)snprintf(out + used, size - used, "%s%zu", i ? ", " : "", array->dims[i]);
@@ -89,7 +89,7 @@ const char *dv_role_text(const dv_data_settings *how, dv_role role) {
 
 /* ---- Building ---- */
 
-void dv_array_squeeze(dv_array *array) {
+void dv_array_squeeze(dv_named_array *array) {
   if (array->rank != 2 || (array->dims[0] != 1 && array->dims[1] != 1)) return;
   array->rank = array->dims[0] == 1 && array->dims[1] == 1 ? 0 : 1;
   if (array->dims[0] == 1) array->dims[0] = array->dims[1];
@@ -105,7 +105,7 @@ dv_archive *dv_archive_new(const dv_format *format, const char *path) {
 }
 
 /* Elements of all dimensions together, or the trouble with them. */
-static const char *count_elements(dv_array *array) {
+static const char *count_elements(dv_named_array *array) {
   array->elements = 1;
   for (int i = 0; i < array->rank; i++) {
     if (array->dims[i] == 0) return "is empty; each dimension must be 1 or more";
@@ -117,16 +117,16 @@ static const char *count_elements(dv_array *array) {
 
 const char dv_no_memory[] = "memory is short";
 
-dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *error) {
-  enum { MOST = 1 << 20 };
+dvbf_status dv_archive_add(dv_archive *a, const dv_named_array *array, dvbf_error *error) {
+  enum { MOST_HELD = 1 << 20 };
   if (array->trouble == dv_no_memory) return dv_fail_memory(error, "reading data");
   if (strlen(array->name) >= DV_ARRAY_NAME) return DVBF_OK;
-  if (a->count == MOST)
-    return dv_fail_file(error, a->path, "holds more than %d arrays; split it over several files", MOST);
-  dv_array *arrays = dv_grow(a->arrays, a->count, sizeof *arrays);
+  if (a->count == MOST_HELD)
+    return dv_fail_file(error, a->path, "holds more than %d arrays; split it over several files", MOST_HELD);
+  dv_named_array *arrays = dv_grow(a->arrays, a->count, sizeof *arrays);
   if (!arrays) return dv_fail_memory(error, "reading data");
   a->arrays = arrays;
-  dv_array *to = &a->arrays[a->count];
+  dv_named_array *to = &a->arrays[a->count];
   *to = *array;
   const char *size = count_elements(to), *trouble = size ? size : array->trouble;
   to->seekable = to->seekable && !to->fortran;
@@ -264,7 +264,7 @@ static dvbf_status refuse_inflated(dv_archive *a, size_t megabytes, dvbf_error *
   enum { ALWAYS = 64 }; /* megabytes, which any memory has */
   size_t most = (megabytes > ALWAYS ? megabytes : ALWAYS) << 20;
   for (size_t i = 0; i < a->count; i++) {
-    dv_array *array = &a->arrays[i];
+    dv_named_array *array = &a->arrays[i];
     if (array->trouble || array->unpacked <= most) continue;
     array->trouble = dv_strdup(
         "is compressed, and unpacked it needs more than memory allows; set memory = MEGABYTES to what it "
@@ -364,7 +364,8 @@ void dv_archive_release(dv_archive *a) {
 
 /* ---- Reading ---- */
 
-void dv_array_reorder(unsigned char *to, const unsigned char *from, const dv_array *array, size_t size) {
+void dv_array_reorder(unsigned char *to, const unsigned char *from, const dv_named_array *array,
+                      size_t size) {
   const int rank = array->rank, last = rank - 1;
   size_t index[DV_RANK] = {0}, strides[DV_RANK] = {0}, at = 0, stride = size;
   for (int k = 0; k < rank; k++) {
@@ -385,7 +386,7 @@ void dv_array_reorder(unsigned char *to, const unsigned char *from, const dv_arr
 }
 
 /* Reads an array whole, as floats or doubles by `width`, and keeps it in C order. */
-static const char *load(dv_archive *a, dv_array *array, size_t width) {
+static const char *load(dv_archive *a, dv_named_array *array, size_t width) {
   void *stored = dv_calloc(array->elements, width), *ordered = dv_calloc(array->elements, width);
   const char *remedy = !stored || !ordered
                            ? dv_no_memory
@@ -400,10 +401,10 @@ static const char *load(dv_archive *a, dv_array *array, size_t width) {
   return remedy;
 }
 
-const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
+const char *dv_array_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n, dv_out out) {
   if (first > array->elements || n > array->elements - first) return "it has fewer numbers than are needed";
   if (!array->fortran && !array->swapped) return a->format->read(a, array, first, n, out);
-  dv_array *own = &a->arrays[array - a->arrays];
+  dv_named_array *own = &a->arrays[array - a->arrays];
   const char *remedy = own->width < out.width ? load(a, own, out.width) : NULL;
   if (!remedy && own->width == out.width)
     memcpy(out.at, (const char *)own->ordered + first * out.width, n * out.width);
@@ -413,8 +414,8 @@ const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, si
   return remedy;
 }
 
-dv_found dv_array_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count, size_t size,
-                          char *out) {
+dv_found dv_array_strings(dv_archive *a, const dv_named_array *array, dv_strings which, size_t count,
+                          size_t size, char *out) {
   return a->format->strings ? a->format->strings(a, array, which, count, size, out) : DV_FOUND_NONE;
 }
 
@@ -432,7 +433,7 @@ void dv_archive_transpose(dv_archive *a) {
   }
 }
 
-dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out,
+dvbf_status dv_archive_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n, dv_out out,
                             dvbf_error *error) {
   const char *remedy = dv_array_read(a, array, first, n, out);
   if (!remedy) return DVBF_OK;
@@ -443,7 +444,7 @@ dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, 
 
 typedef struct memory_archive {
   dv_archive base;
-  dvbf_array *given; /* [count], in the order of the caller; dv_array.place is the number of one */
+  dvbf_array *given; /* [count], in the order of the caller; dv_named_array.place is the number of one */
 } memory_archive;
 
 /* Types in the order of dvbf_type. */
@@ -453,7 +454,8 @@ static const dv_number types[] = {[DVBF_FLOAT32] = DV_FLOAT32,
                                   [DVBF_INT64] = DV_INT64,
                                   [DVBF_UINT8] = DV_UINT8};
 
-static const char *read_memory(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
+static const char *read_memory(dv_archive *a, const dv_named_array *array, size_t first, size_t n,
+                               dv_out out) {
   const dvbf_array *given = &((const memory_archive *)a)->given[array->place];
   const unsigned char *from = given->values;
   size_t size = dv_number_size(types[given->type]);
@@ -464,7 +466,7 @@ static const char *read_memory(dv_archive *a, const dv_array *array, size_t firs
   return NULL;
 }
 
-static const float *floats(dv_archive *a, const dv_array *array) {
+static const float *floats(dv_archive *a, const dv_named_array *array) {
   const dvbf_array *given = &((const memory_archive *)a)->given[array->place];
   return given->type == DVBF_FLOAT32 ? given->values : NULL;
 }
@@ -482,12 +484,12 @@ static dvbf_status add(dv_archive *a, const dvbf_array *given, size_t number, dv
     return dv_fail(error, DVBF_ARGUMENT,
                    "data: %.64s cannot be read; it needs a known type, values, and a rank in [0, %d]",
                    given->name, DVBF_MAX_RANK);
-  dv_array array = {.name = given->name,
-                    .rank = given->rank,
-                    .real = given->type == DVBF_FLOAT32 || given->type == DVBF_FLOAT64,
-                    .bytes = given->type == DVBF_UINT8,
-                    .seekable = true,
-                    .place = number};
+  dv_named_array array = {.name = given->name,
+                          .rank = given->rank,
+                          .real = given->type == DVBF_FLOAT32 || given->type == DVBF_FLOAT64,
+                          .bytes = given->type == DVBF_UINT8,
+                          .seekable = true,
+                          .place = number};
   for (int i = 0; i < given->rank; i++) array.dims[i] = given->dims[i];
   return dv_archive_add(a, &array, error);
 }

@@ -12,9 +12,9 @@
 enum { DV_RANK = 8, DV_ARRAY_NAME = 512 };
 #define DV_MAX_ELEMENTS ((size_t)1 << 40) /* more than any memory holds, but far from an overflow */
 
-#define DV_WHOLE SIZE_MAX /* dv_array.unpacked of one unpacked as a whole, until dv_archive_add counts */
+#define DV_WHOLE SIZE_MAX /* dv_named_array.unpacked of one unpacked whole, until dv_archive_add counts */
 
-typedef struct dv_array {
+typedef struct dv_named_array {
   const char *name; /* path inside the file, as train/x */
   int rank;
   size_t dims[DV_RANK]; /* [rank], each 1 or more */
@@ -31,7 +31,7 @@ typedef struct dv_array {
   uint64_t plain;      /* where float32 (`real`) or `bytes` are as in memory; 0: nowhere */
   void *ordered; /* [elements] of `width` bytes in C order, where the file has another and they were read */
   size_t width;
-} dv_array;
+} dv_named_array;
 
 typedef enum dv_role { DV_ROLE_X, DV_ROLE_U, DV_ROLE_STATE, DV_ROLE_MASK, DV_ROLE_LENGTH, DV_ROLES } dv_role;
 /* The name of the setting that chooses a role's arrays or columns, as outputs, and its text. */
@@ -63,22 +63,22 @@ typedef struct dv_format {
   dvbf_status (*open)(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error);
   /* Reads elements first .. first + n - 1 as they are stored. Several threads may read a seekable array at
    * once. Returns NULL or, after a failure, the remedy. */
-  const char *(*read)(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out);
+  const char *(*read)(dv_archive *a, const dv_named_array *array, size_t first, size_t n, dv_out out);
   /* Reads `count` strings into out [count][size]. NULL if the format has none. */
-  dv_found (*strings)(dv_archive *a, const dv_array *array, dv_strings which, size_t count, size_t size,
+  dv_found (*strings)(dv_archive *a, const dv_named_array *array, dv_strings which, size_t count, size_t size,
                       char *out);
   /* An array's floats in memory, valid as long as the archive; NULL: it is not in memory. */
-  const float *(*floats)(dv_archive *a, const dv_array *array);
+  const float *(*floats)(dv_archive *a, const dv_named_array *array);
   /* Of several files: rows (of the first dimension) in piece `number` of an array, over the files that have
    * it, and the file's path; 0: there are no more. */
-  size_t (*piece)(const dv_archive *a, const dv_array *array, size_t number, const char **path);
+  size_t (*piece)(const dv_archive *a, const dv_named_array *array, size_t number, const char **path);
   void (*close)(dv_archive *a); /* frees all but the arrays, the table and itself */
 } dv_format;
 
 struct dv_archive {
   const dv_format *format;
   char path[512];
-  dv_array *arrays; /* [count] sorted by name, with 9 before 10 */
+  dv_named_array *arrays; /* [count] sorted by name, with 9 before 10 */
   size_t count;
   struct dv_csv_table *table; /* of a CSV file, which has no arrays (csv.h); NULL: it has arrays */
   unsigned references;
@@ -118,19 +118,19 @@ int dv_compare_names(const char *a, const char *b);
 size_t dv_episode_length(const char *path);
 /* The same without the digits at its end. */
 size_t dv_family_length(const char *path, size_t length);
-const dv_array *dv_archive_find(const dv_archive *a, const char *name);
+const dv_named_array *dv_archive_find(const dv_archive *a, const char *name);
 /* The shape as text: [500, 15, 256] */
-const char *dv_array_shape(const dv_array *array, char *out, size_t size);
+const char *dv_array_shape(const dv_named_array *array, char *out, size_t size);
 /* Calls `strings` if the format has it. */
-dv_found dv_array_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count, size_t size,
-                          char *out);
+dv_found dv_array_strings(dv_archive *a, const dv_named_array *array, dv_strings which, size_t count,
+                          size_t size, char *out);
 /* Elements in C order; refuses those outside of the array. Only one thread may read an array that the file
  * has in another order. */
-const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out);
+const char *dv_array_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n, dv_out out);
 /* Values in C order from those that are stored, `size` bytes each. */
-void dv_array_reorder(unsigned char *to, const unsigned char *from, const dv_array *array, size_t size);
+void dv_array_reorder(unsigned char *to, const unsigned char *from, const dv_named_array *array, size_t size);
 /* The same as dv_array_read, with a message after a failure. */
-dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out,
+dvbf_status dv_archive_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n, dv_out out,
                             dvbf_error *error);
 
 /* The failure of a file: its path, a colon, and what is wrong with it. The value is DVBF_FORMAT. */
@@ -144,13 +144,13 @@ void dv_report_file(dvbf_error *error, const char *path, const char *format, ...
 dv_archive *dv_archive_new(const dv_format *format, const char *path);
 /* Adds an array; copies its name and counts its elements. An array that is too large gets a `trouble`. One
  * whose name is too long is left out. The trouble dv_no_memory is a failure. */
-dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *error);
+dvbf_status dv_archive_add(dv_archive *a, const dv_named_array *array, dvbf_error *error);
 
 /* After the last one. */
 dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error);
 
 /* A vector of MATLAB, which has two dimensions, gets one; a number none. */
-void dv_array_squeeze(dv_array *array);
+void dv_array_squeeze(dv_named_array *array);
 
 extern const char dv_no_memory[];
 

@@ -27,11 +27,11 @@ typedef struct member {
 } member;
 
 /* An array of one file. */
-typedef struct piece {
+typedef struct array_piece {
   char *name; /* in the joined archive */
   size_t file, array, rows;
-  dv_array about; /* its name is not used */
-} piece;
+  dv_named_array about; /* its name is not used */
+} array_piece;
 
 typedef struct joined {
   dv_archive base;
@@ -40,9 +40,9 @@ typedef struct joined {
   size_t count, open;
   uint64_t turn;
   pthread_mutex_t lock; /* of what is open */
-  piece *pieces;        /* by name, then by file */
+  array_piece *pieces;  /* by name, then by file */
   size_t n_pieces;
-  size_t *first; /* [arrays + 1] of each array in `pieces`; dv_array.place is the number of one */
+  size_t *first; /* [arrays + 1] of each array in `pieces`; dv_named_array.place is the number of one */
 } joined;
 
 /* ---- Files ---- */
@@ -79,7 +79,7 @@ static dvbf_status borrow(dv_archive **out, joined *j, size_t file, dvbf_error *
 
 /* ---- Reading ---- */
 
-static const char *read_piece(joined *j, const piece *p, size_t first, size_t n, dv_out out) {
+static const char *read_piece(joined *j, const array_piece *p, size_t first, size_t n, dv_out out) {
   dv_archive *a = NULL;
   if (borrow(&a, j, p->file, NULL)) return "one of its files was changed or removed while in use";
   const char *remedy = dv_array_read(a, &a->arrays[p->array], first, n, out);
@@ -87,11 +87,12 @@ static const char *read_piece(joined *j, const piece *p, size_t first, size_t n,
   return remedy;
 }
 
-static const char *joined_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
+static const char *joined_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n,
+                               dv_out out) {
   joined *j = (joined *)a;
   size_t row = array->dims[0] ? array->elements / array->dims[0] : 0, at = 0;
   for (size_t k = j->first[array->place]; n && k < j->first[array->place + 1]; k++) {
-    const piece *p = &j->pieces[k];
+    const array_piece *p = &j->pieces[k];
     size_t size = p->rows * row;
     if (first < at + size) {
       size_t from = first - at, part = size - from < n ? size - from : n;
@@ -107,13 +108,13 @@ static const char *joined_read(dv_archive *a, const dv_array *array, size_t firs
 }
 
 /* Strings of an array of text follow each other; names and units of columns are those of the first file. */
-static dv_found joined_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count,
+static dv_found joined_strings(dv_archive *a, const dv_named_array *array, dv_strings which, size_t count,
                                size_t size, char *out) {
   joined *j = (joined *)a;
   dv_found found = DV_FOUND;
   size_t at = 0;
   for (size_t k = j->first[array->place]; at < count && k < j->first[array->place + 1]; k++) {
-    const piece *p = &j->pieces[k];
+    const array_piece *p = &j->pieces[k];
     dv_archive *from = NULL;
     size_t n = which == DV_STRINGS_VALUES ? p->about.elements : count;
     if (n > count - at || borrow(&from, j, p->file, NULL)) return DV_FOUND_UNREADABLE;
@@ -125,7 +126,8 @@ static dv_found joined_strings(dv_archive *a, const dv_array *array, dv_strings 
   return at == count ? DV_FOUND : DV_FOUND_UNREADABLE;
 }
 
-static size_t joined_piece(const dv_archive *a, const dv_array *array, size_t number, const char **path) {
+static size_t joined_piece(const dv_archive *a, const dv_named_array *array, size_t number,
+                           const char **path) {
   const joined *j = (const joined *)a;
   size_t k = j->first[array->place] + number;
   if (k >= j->first[array->place + 1]) return 0;
@@ -163,9 +165,9 @@ static char *rename_array(const dv_archive *a, size_t i, bool list, size_t *epis
 /* ---- Joining ---- */
 
 /* Takes over the name of the piece. */
-static dvbf_status add_piece(joined *j, piece *p, dvbf_error *error) {
+static dvbf_status add_piece(joined *j, array_piece *p, dvbf_error *error) {
   const char *trouble = p->about.trouble;
-  piece *larger = p->name ? dv_grow(j->pieces, j->n_pieces, sizeof *larger) : NULL;
+  array_piece *larger = p->name ? dv_grow(j->pieces, j->n_pieces, sizeof *larger) : NULL;
   if (larger) {
     j->pieces = larger;
     p->about.trouble = trouble ? dv_strdup(trouble) : NULL;
@@ -178,7 +180,7 @@ static dvbf_status add_piece(joined *j, piece *p, dvbf_error *error) {
 }
 
 static int by_name(const void *a, const void *b) {
-  const piece *p = a, *q = b;
+  const array_piece *p = a, *q = b;
   int order = dv_compare_names(p->name, q->name);
   return order ? order : (p->file > q->file) - (p->file < q->file);
 }
@@ -186,14 +188,14 @@ static int by_name(const void *a, const void *b) {
 /* ---- Agreement of files ---- */
 
 /* A sentence that follows the name of an array. */
-enum { SENTENCE = 500 };
+enum { TROUBLE = 500 };
 
-static const char *path_of(const joined *j, const piece *p) {
+static const char *path_of(const joined *j, const array_piece *p) {
   return j->files[p->file].path;
 }
 
 /* Names of the columns of a piece; false: it has none. */
-static bool names_of(joined *j, const piece *p, size_t count, char (*out)[32]) {
+static bool names_of(joined *j, const array_piece *p, size_t count, char (*out)[32]) {
   dv_archive *a = NULL;
   if (borrow(&a, j, p->file, NULL)) return false;
   dv_found found = dv_array_strings(a, &a->arrays[p->array], DV_STRINGS_NAMES, count, sizeof *out, *out);
@@ -201,15 +203,15 @@ static bool names_of(joined *j, const piece *p, size_t count, char (*out)[32]) {
   return found == DV_FOUND;
 }
 
-static bool same_columns(joined *j, const piece *first, const piece *p, char sentence[SENTENCE]) {
-  enum { MOST = 256 };
-  char one[MOST][32], other[MOST][32];
+static bool same_columns(joined *j, const array_piece *first, const array_piece *p, char sentence[TROUBLE]) {
+  enum { COMPARED_COLUMNS = 256 };
+  char one[COMPARED_COLUMNS][32], other[COMPARED_COLUMNS][32];
   size_t n = first->about.rank > 1 ? first->about.dims[first->about.rank - 1] : 0;
-  if (!n || n > MOST || first->about.text) return true;
+  if (!n || n > COMPARED_COLUMNS || first->about.text) return true;
   if (!names_of(j, first, n, one) || !names_of(j, p, n, other)) return true;
   for (size_t i = 0; i < n; i++) {
     if (!strcmp(one[i], other[i])) continue;
-    snprintf(sentence, SENTENCE,
+    snprintf(sentence, TROUBLE,
              "has the column %s in %.120s where %.120s has %s; give all files the same columns in one order",
              other[i], path_of(j, p), path_of(j, first), one[i]);
     return false;
@@ -217,17 +219,17 @@ static bool same_columns(joined *j, const piece *first, const piece *p, char sen
   return true;
 }
 
-static const char *kind_of(const dv_array *array) {
+static const char *kind_of(const dv_named_array *array) {
   return array->bytes ? "bytes" : array->text ? "text" : "numbers";
 }
 
-static bool same_shapes(joined *j, const piece *first, const piece *p, char sentence[SENTENCE]) {
+static bool same_shapes(joined *j, const array_piece *first, const array_piece *p, char sentence[TROUBLE]) {
   char one[96], other[96];
-  const dv_array *a = &first->about, *b = &p->about;
+  const dv_named_array *a = &first->about, *b = &p->about;
   bool same = a->rank == b->rank && a->bytes == b->bytes && a->text == b->text;
   for (int i = 1; same && i < a->rank; i++) same = a->dims[i] == b->dims[i];
   if (same) return same_columns(j, first, p, sentence);
-  snprintf(sentence, SENTENCE,
+  snprintf(sentence, TROUBLE,
            "is %s of %s in %.120s and %s of %s in %.120s; files of one data set may differ in the first "
            "dimension alone",
            dv_array_shape(b, other, sizeof other), kind_of(b), path_of(j, p),
@@ -245,7 +247,7 @@ static bool has_folder(const joined *j, size_t file, const char *name) {
 }
 
 /* The first file without an array whose folder it has; a file may lack a whole split. */
-static bool is_missing(const joined *j, size_t from, size_t until, char sentence[SENTENCE]) {
+static bool is_missing(const joined *j, size_t from, size_t until, char sentence[TROUBLE]) {
   const char *name = j->pieces[from].name;
   size_t digits;
   number_in(name, !strncmp(name, "arr_", 4), &digits);
@@ -255,7 +257,7 @@ static bool is_missing(const joined *j, size_t from, size_t until, char sentence
       continue;
     }
     if (!has_folder(j, file, name)) continue;
-    snprintf(sentence, SENTENCE,
+    snprintf(sentence, TROUBLE,
              "is missing in %.150s, though %.150s has it; all files of a data set must hold the same arrays",
              j->files[file].path, path_of(j, &j->pieces[from]));
     return true;
@@ -265,9 +267,9 @@ static bool is_missing(const joined *j, size_t from, size_t until, char sentence
 
 /* One array of the pieces from .. until - 1. */
 static dvbf_status join_array(joined *j, size_t from, size_t until, dvbf_error *error) {
-  const piece *first = &j->pieces[from];
-  char sentence[SENTENCE];
-  dv_array array = first->about;
+  const array_piece *first = &j->pieces[from];
+  char sentence[TROUBLE];
+  dv_named_array array = first->about;
   array.fortran = array.swapped = false; /* as read from the files */
   array.name = first->name;
   array.place = j->base.count;
@@ -275,7 +277,7 @@ static dvbf_status join_array(joined *j, size_t from, size_t until, dvbf_error *
   array.dims[0] = 0;
   array.trouble = is_missing(j, from, until, sentence) ? sentence : NULL;
   for (size_t k = from; k < until; k++) {
-    const dv_array *part = &j->pieces[k].about;
+    const dv_named_array *part = &j->pieces[k].about;
     array.dims[0] += j->pieces[k].rows;
     array.seekable = array.seekable && part->seekable;
     if (part->unpacked > array.unpacked) array.unpacked = part->unpacked;
@@ -328,9 +330,9 @@ static dvbf_status add_file(joined *j, size_t file, size_t *episodes, dvbf_error
   status = take_told(j, a, file, error);
   bool list = is_list(a);
   for (size_t i = 0; i < a->count && !status; i++) {
-    const dv_array *array = &a->arrays[i];
+    const dv_named_array *array = &a->arrays[i];
     if (array->text && !strncmp(array->name, "mask/", 5)) continue; /* names of episodes, which change */
-    piece p = {.name = rename_array(a, i, list, episodes), .file = file, .array = i, .about = *array};
+    array_piece p = {.name = rename_array(a, i, list, episodes), .file = file, .array = i, .about = *array};
     p.about.name = NULL;
     p.rows = array->rank ? array->dims[0] : 1;
     status = add_piece(j, &p, error);
@@ -384,16 +386,16 @@ static dvbf_status join_files(dv_archive **out, char *const *paths, size_t count
 
 /* ---- Listing of files ---- */
 
-enum { MOST = 1 << 16 }; /* files of a data set */
+enum { MOST_FILES = 1 << 16 }; /* files of a data set */
 
 typedef struct listing {
   char **paths; /* [count] */
   size_t count;
 } listing;
 
-static dvbf_status add(listing *l, const char *path, dvbf_error *error) {
-  if (l->count == MOST)
-    return dv_fail_file(error, path, "is more than the %d files that data may have; join some", MOST);
+static dvbf_status add_path(listing *l, const char *path, dvbf_error *error) {
+  if (l->count == MOST_FILES)
+    return dv_fail_file(error, path, "is more than the %d files that data may have; join some", MOST_FILES);
   char **larger = dv_grow((void *)l->paths, l->count, sizeof *larger);
   if (!larger) return dv_fail_memory(error, "listing files");
   l->paths = larger;
@@ -419,7 +421,7 @@ static dvbf_status add_folder(listing *l, const char *folder, dvbf_error *error)
     if (*entry->d_name == '.' || !dv_format_has_ending(entry->d_name)) continue;
     int n = snprintf(path, sizeof path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/",
                      entry->d_name);
-    if (n > 0 && (size_t)n < sizeof path) status = add(l, path, error);
+    if (n > 0 && (size_t)n < sizeof path) status = add_path(l, path, error);
   }
   closedir(all);
   if (!status && l->count == from)
@@ -434,7 +436,7 @@ static dvbf_status add_pattern(listing *l, const char *pattern, dvbf_error *erro
   dvbf_status status = DVBF_OK;
   if (glob(pattern, GLOB_NOSORT, NULL, &found))
     status = dv_fail(error, DVBF_IO, "%.200s: is no file, and no file has such a name", pattern);
-  for (size_t i = 0; !status && i < found.gl_pathc; i++) status = add(l, found.gl_pathv[i], error);
+  for (size_t i = 0; !status && i < found.gl_pathc; i++) status = add_path(l, found.gl_pathv[i], error);
   globfree(&found);
   return status;
 }
@@ -450,7 +452,7 @@ static dvbf_status list_files(listing *l, const char *const *given, size_t count
     else if (!there && strpbrk(given[i], "*?["))
       status = add_pattern(l, given[i], error);
     else
-      status = add(l, given[i], error);
+      status = add_path(l, given[i], error);
     if (!status) qsort((void *)(l->paths + from), l->count - from, sizeof *l->paths, by_path);
   }
   return status;

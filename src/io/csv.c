@@ -91,16 +91,16 @@ static double *steps_of(const dv_csv_rows *splits, size_t rows, size_t *count) {
   return steps;
 }
 
-/* The median is that of at most ENOUGH steps, spread evenly. */
+/* The median is that of at most ENOUGH_STEPS steps, spread evenly. */
 static dvbf_status pace_of(timing *out, const dv_csv_rows *splits, dvbf_error *error) {
-  enum { ENOUGH = 1 << 16 };
+  enum { ENOUGH_STEPS = 1 << 16 };
   const double jitter = 0.2;
   size_t rows = 0, count, some = 0, like = 0, odd = 0;
   double sum = 0;
   *out = (timing){0};
   for (int i = 0; i < DV_CSV_SPLITS; i++) rows += splits[i].count;
-  double *steps = steps_of(splits, rows, &count), *sample = dv_calloc(ENOUGH, sizeof *sample);
-  for (size_t i = 0; steps && sample && i < count; i += rows / ENOUGH + 1) sample[some++] = steps[i];
+  double *steps = steps_of(splits, rows, &count), *sample = dv_calloc(ENOUGH_STEPS, sizeof *sample);
+  for (size_t i = 0; steps && sample && i < count; i += rows / ENOUGH_STEPS + 1) sample[some++] = steps[i];
   if (some) qsort(sample, some, sizeof *sample, compare);
   double median = some ? sample[some / 2] : 0;
   for (size_t i = 0; i < some && median <= 0; i++) sum += sample[i];

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST = 1 << 20 };
+enum { CSV_COLUMNS = 1 << 20 };
 
 /* ---- Words ---- */
 
@@ -131,7 +131,8 @@ static double time_unit_of(const char *name, const char *unit) {
 /* ---- List of columns ---- */
 
 dvbf_status dv_csv_add_column(dv_csv_columns *c, dv_cursor name, bool quoted, dvbf_error *error) {
-  if (c->count == MOST) return dv_fail(error, DVBF_FORMAT, "a table may have at most %d columns", MOST);
+  if (c->count == CSV_COLUMNS)
+    return dv_fail(error, DVBF_FORMAT, "a table may have at most %d columns", CSV_COLUMNS);
   dv_csv_column *columns = dv_grow(c->column, c->count, sizeof *columns);
   if (!columns) return dv_fail_memory(error, "reading data");
   c->column = columns;
@@ -174,8 +175,8 @@ static bool is_taken(const dv_csv_columns *c, size_t column) {
 }
 
 void dv_csv_label(dv_csv_columns *c) {
-  enum { MANY = 4096 }; /* tables with so many columns have no units, and comparing all would take long */
-  if (!c->header || c->count > MANY) return;
+  enum { LABELLED = 4096 }; /* tables with so many columns have no units, and comparing all would take long */
+  if (!c->header || c->count > LABELLED) return;
   for (size_t i = 0; i < c->count; i++) {
     char unit[DV_UNIT] = "";
     if (cut_unit(c->column[i].label, unit) && !*c->column[i].unit) strcpy(c->column[i].unit, unit);

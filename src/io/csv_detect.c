@@ -10,14 +10,14 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LINES = 1000, BYTES = 1 << 22 };
+enum { SAMPLE_LINES = 1000, BYTES = 1 << 22 };
 
 /* The first lines of a file. */
 typedef struct sample {
   char *text;
   size_t used, room;
-  size_t begin[LINES + 1]; /* in `text` */
-  size_t number[LINES];    /* in the file, from 1 */
+  size_t begin[SAMPLE_LINES + 1]; /* in `text` */
+  size_t number[SAMPLE_LINES];    /* in the file, from 1 */
   size_t count;
   char *remark; /* the comment in front of the first one; NULL: none */
 } sample;
@@ -44,7 +44,7 @@ static dvbf_status keep_line(sample *s, dv_cursor line, size_t number, dvbf_erro
 
 static dvbf_status keep_lines(sample *s, dv_lines *in, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
-  while (!status && s->count < LINES && (s->count < 3 || s->used < BYTES)) {
+  while (!status && s->count < SAMPLE_LINES && (s->count < 3 || s->used < BYTES)) {
     dv_cursor line;
     status = dv_lines_next(in, &line, error);
     if (status || !line.at) break;
@@ -87,11 +87,11 @@ static bool is_table(const sample *s, size_t first, char separator) {
 /* Titles and descriptions before the table are skipped: it begins where lines have equally many fields. A
  * table is left as it is if its first lines do, or if none do. */
 static size_t find_table(const sample *s) {
-  enum { MOST = 60 };
+  enum { MOST_TITLES = 60 };
   char separator = find_separator(s, 0);
   if (is_table(s, 0, separator) || (separator != ' ' && dv_fields_count(line_of(s, 0), separator) > 2))
     return 0;
-  for (size_t i = 1; i + 2 < s->count && i < MOST; i++)
+  for (size_t i = 1; i + 2 < s->count && i < MOST_TITLES; i++)
     if (is_table(s, i, find_separator(s, i))) return i;
   return 0;
 }

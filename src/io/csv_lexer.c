@@ -14,7 +14,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define BLANKS " \t"
+#define FIELD_BLANKS " \t"
 
 /* ---- Encoding ---- */
 
@@ -43,7 +43,7 @@ static size_t put_unit(unsigned unit, char *out) {
 }
 
 /* Reads UTF-16 into `room` bytes of UTF-8; returns what was read of the file, and *made. */
-static ssize_t read_units(dv_lines *in, char *out, size_t room, size_t *made) {
+static ssize_t read_unicode(dv_lines *in, char *out, size_t room, size_t *made) {
   unsigned char raw[1 << 14];
   size_t most = room / 3 * 2 < sizeof raw ? room / 3 * 2 : sizeof raw;
   ssize_t got = pread(in->descriptor, raw, most, in->offset);
@@ -57,23 +57,23 @@ static ssize_t read_units(dv_lines *in, char *out, size_t room, size_t *made) {
 }
 
 dvbf_status dv_lines_fill(dv_lines *in, dvbf_error *error) {
-  enum { FIRST = 1 << 18, LONGEST = 1 << 26, LEAST = 64 };
+  enum { FIRST_ROOM = 1 << 18, LONGEST_LINE = 1 << 26, LEAST_ROOM = 64 };
   recognise_code(in);
   if (in->begin) memmove(in->buffer, in->buffer + in->begin, in->end - in->begin);
   in->end -= in->begin;
   in->begin = 0;
-  if (in->room - in->end < LEAST) {
-    size_t room = in->room ? 2 * in->room : FIRST;
-    char *larger = room > LONGEST ? NULL : dv_realloc(in->buffer, room, 1);
+  if (in->room - in->end < LEAST_ROOM) {
+    size_t room = in->room ? 2 * in->room : FIRST_ROOM;
+    char *larger = room > LONGEST_LINE ? NULL : dv_realloc(in->buffer, room, 1);
     if (!larger)
       return dv_fail(error, DVBF_FORMAT, "%.200s, line %zu: is longer than %d bytes, so this is not a table",
-                     in->path, in->number + 1, LONGEST);
+                     in->path, in->number + 1, LONGEST_LINE);
     in->buffer = larger;
     in->room = room;
   }
   size_t left = in->room - in->end, made = 0;
   char *to = in->buffer + in->end;
-  ssize_t got = in->code ? read_units(in, to, left, &made) : pread(in->descriptor, to, left, in->offset);
+  ssize_t got = in->code ? read_unicode(in, to, left, &made) : pread(in->descriptor, to, left, in->offset);
   if (got < 0) return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", in->path, strerror(errno));
   in->ended = got == 0;
   in->end += in->code ? made : (size_t)got;
@@ -114,7 +114,7 @@ dvbf_status dv_lines_next(dv_lines *in, dv_cursor *line, dvbf_error *error) {
     if (in->number == 1) dv_cursor_take_text(line, "\xef\xbb\xbf"); /* a mark of UTF-8 */
     while (line->end > line->at && (line->end[-1] == '\r' || line->end[-1] == ' ')) line->end--;
     dv_cursor first = *line;
-    dv_cursor_skip(&first, BLANKS);
+    dv_cursor_skip(&first, FIELD_BLANKS);
     if (dv_cursor_left(&first) && dv_cursor_peek(&first) != '#') return DVBF_OK;
     dv_cursor_skip(&first, "# \t");
     if (dv_cursor_left(&first)) in->remark = first;
@@ -128,7 +128,7 @@ static bool is_blank(char c) {
 }
 
 dv_fields dv_fields_of(dv_cursor line, char separator) {
-  if (separator == ' ') dv_cursor_skip(&line, BLANKS);
+  if (separator == ' ') dv_cursor_skip(&line, FIELD_BLANKS);
   return (dv_fields){line, separator, true, false, false};
 }
 
@@ -161,7 +161,7 @@ bool dv_fields_next(dv_fields *f, dv_cursor *out) {
     out->end = f->line.at;
     while (out->end > out->at && is_blank(out->end[-1])) out->end--;
   }
-  if (separator == ' ') dv_cursor_skip(&f->line, BLANKS);
+  if (separator == ' ') dv_cursor_skip(&f->line, FIELD_BLANKS);
   f->more = dv_cursor_left(&f->line);
   if (separator != ' ') dv_cursor_pass(&f->line, 1);
   return true;

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { PIECE = 4096 }; /* numbers on the way from one place to another */
+enum { AT_ONCE = 4096 }; /* numbers on the way from one place to another */
 
 /* ---- Memory ---- */
 
@@ -22,7 +22,7 @@ dvbf_status dv_frames_allocate(dv_frames *f, size_t blocks, dvbf_error *error) {
     dv_columns *c = &f->columns[role];
     size_t arrays;
     c->widths = dv_calloc(c->parts, sizeof *c->widths);
-    c->arrays = dv_multiply(blocks, c->parts, &arrays) ? dv_calloc(arrays, sizeof(dv_array *)) : NULL;
+    c->arrays = dv_multiply(blocks, c->parts, &arrays) ? dv_calloc(arrays, sizeof(dv_named_array *)) : NULL;
     done = c->widths && c->arrays;
   }
   return done ? DVBF_OK : dv_fail_memory(error, "reading data");
@@ -35,11 +35,11 @@ void dv_frames_free(dv_frames *f) {
   *f = (dv_frames){0};
 }
 
-bool dv_array_is_bits(dv_archive *a, const dv_array *array) {
-  float buffer[PIECE];
-  size_t apart = array->elements > dv_large ? (size_t)(64 * array->elements / dv_large) * PIECE : PIECE;
+bool dv_array_is_bits(dv_archive *a, const dv_named_array *array) {
+  float buffer[AT_ONCE];
+  size_t apart = array->elements > dv_large ? (size_t)(64 * array->elements / dv_large) * AT_ONCE : AT_ONCE;
   for (size_t k = 0; array->bytes && !array->trouble && k < array->elements; k += apart) {
-    size_t n = array->elements - k < PIECE ? array->elements - k : PIECE;
+    size_t n = array->elements - k < AT_ONCE ? array->elements - k : AT_ONCE;
     if (dv_array_read(a, array, k, n, DV_FLOATS(buffer))) return true;
     for (size_t i = 0; i < n; i++)
       if (buffer[i] > 1) return false;
@@ -49,18 +49,18 @@ bool dv_array_is_bits(dv_archive *a, const dv_array *array) {
 
 /* ---- Rows ---- */
 
-static const char *read_part(dv_archive *a, const dv_array *array, size_t row, size_t rows, size_t width,
-                             bool pixels, float *out) {
+static const char *read_part(dv_archive *a, const dv_named_array *array, size_t row, size_t rows,
+                             size_t width, bool pixels, float *out) {
   const char *remedy = dv_array_read(a, array, row * width, rows * width, DV_FLOATS(out));
   for (size_t k = 0; pixels && array->bytes && !remedy && k < rows * width; k++) out[k] /= 255;
   return remedy;
 }
 
 /* The same into columns `at` .. of out [rows][stride]: narrow parts through a buffer, else row by row. */
-static const char *read_beside(dv_archive *a, const dv_array *array, size_t row, size_t rows, size_t width,
-                               bool pixels, float *out, size_t stride, size_t at) {
-  float buffer[PIECE];
-  size_t piece = width < PIECE ? PIECE / width : 1;
+static const char *read_beside(dv_archive *a, const dv_named_array *array, size_t row, size_t rows,
+                               size_t width, bool pixels, float *out, size_t stride, size_t at) {
+  float buffer[AT_ONCE];
+  size_t piece = width < AT_ONCE ? AT_ONCE / width : 1;
   const char *remedy = NULL;
   for (size_t k = 0; k < rows && !remedy; k += piece) {
     size_t n = rows - k < piece ? rows - k : piece;
@@ -73,9 +73,9 @@ static const char *read_beside(dv_archive *a, const dv_array *array, size_t row,
 }
 
 /* Rows row .. of the arrays of one block into out [rows][width]. */
-static const char *read_rows(dv_archive *a, const dv_columns *c, size_t block, size_t row, size_t rows,
-                             bool pixels, float *out) {
-  const dv_array *const *arrays = c->arrays + block * c->parts;
+static const char *fetch_rows(dv_archive *a, const dv_columns *c, size_t block, size_t row, size_t rows,
+                              bool pixels, float *out) {
+  const dv_named_array *const *arrays = c->arrays + block * c->parts;
   if (c->parts == 1) return read_part(a, arrays[0], row, rows, c->width, pixels, out);
   const char *remedy = NULL;
   for (size_t k = 0, at = 0; k < c->parts && !remedy; at += c->widths[k++])
@@ -86,12 +86,12 @@ static const char *read_rows(dv_archive *a, const dv_columns *c, size_t block, s
 /* x becomes NaN where the mask, with a value per frame or column, is 0. */
 static const char *apply_mask(dv_archive *a, const dv_frames *f, size_t block, size_t row, size_t rows,
                               float *x) {
-  float buffer[PIECE];
+  float buffer[AT_ONCE];
   const dv_columns *c = &f->columns[DV_ROLE_MASK];
   size_t width = c->width, spread = width ? f->columns[DV_ROLE_X].width / width : 0;
-  const dv_array *mask = width ? c->arrays[block] : NULL;
-  for (size_t k = 0; k < rows * width; k += PIECE) {
-    size_t n = rows * width - k < PIECE ? rows * width - k : PIECE;
+  const dv_named_array *mask = width ? c->arrays[block] : NULL;
+  for (size_t k = 0; k < rows * width; k += AT_ONCE) {
+    size_t n = rows * width - k < AT_ONCE ? rows * width - k : AT_ONCE;
     const char *remedy = dv_array_read(a, mask, row * width + k, n, DV_FLOATS(buffer));
     if (remedy) return remedy;
     for (size_t i = 0; i < n; i++)
@@ -120,7 +120,7 @@ static const char *read_x(dv_archive *a, const dv_frames *f, size_t first, size_
   for (; n && !remedy; block++) {
     size_t row = first - f->block[block].first, rows = f->block[block].count * f->block[block].steps - row;
     if (rows > n) rows = n;
-    remedy = read_rows(a, x, block, row, rows, !f->numbers, out);
+    remedy = fetch_rows(a, x, block, row, rows, !f->numbers, out);
     for (size_t k = 0; f->marked && !remedy && k < rows * x->width; k++)
       if (out[k] == f->mark) out[k] = NAN;
     if (!remedy) remedy = apply_mask(a, f, block, row, rows, out);
@@ -138,10 +138,10 @@ static const char *read_all(dv_archive *a, const dv_frames *f, const dv_columns 
   for (size_t block = 0; block < f->blocks && !remedy; block++) {
     const dv_block *r = &f->block[block];
     size_t rows = c->arrays[block * c->parts]->elements / c->widths[0], each = rows / r->count;
-    if (each == r->steps) remedy = read_rows(a, c, block, 0, rows, false, out + r->first * c->width);
+    if (each == r->steps) remedy = fetch_rows(a, c, block, 0, rows, false, out + r->first * c->width);
     size_t taken = each < r->steps ? each : r->steps;
     for (size_t i = 0; each != r->steps && i < r->count && !remedy; i++)
-      remedy = read_rows(a, c, block, i * each, taken, false, out + (r->first + i * r->steps) * c->width);
+      remedy = fetch_rows(a, c, block, i * each, taken, false, out + (r->first + i * r->steps) * c->width);
   }
   return remedy;
 }
@@ -301,9 +301,9 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
 
 /* ---- Cache ---- */
 
-/* Numbers of a block, large enough for an efficient read. With less than one block in LEAST kept, the cache
- * is not worth the extra reading. */
-enum { NUMBERS = 1 << 14, LEAST = 8, LOCKS = 64 };
+/* Numbers of a block, large enough for an efficient read. With less than one block in LEAST_SHARE kept, the
+ * cache is not worth the extra reading. */
+enum { BLOCK_NUMBERS = 1 << 14, LEAST_SHARE = 8, LOCKS = 64 };
 
 /* A block has one possible slot, by its number. */
 struct dv_cache {
@@ -314,10 +314,11 @@ struct dv_cache {
 };
 
 dv_cache *dv_cache_new(size_t width, size_t frames, size_t bytes) {
-  size_t per_block = width < NUMBERS ? NUMBERS / width : 1, blocks = (frames + per_block - 1) / per_block;
+  size_t per_block = width < BLOCK_NUMBERS ? BLOCK_NUMBERS / width : 1,
+         blocks = (frames + per_block - 1) / per_block;
   size_t slots = bytes / sizeof(float) / width / per_block;
   if (slots > blocks) slots = blocks;
-  if (!slots || slots < blocks / LEAST) return NULL;
+  if (!slots || slots < blocks / LEAST_SHARE) return NULL;
   dv_cache *c = dv_calloc(1, sizeof *c);
   if (!c) return NULL;
   *c = (dv_cache){.width = width, .frames = frames, .per_block = per_block, .slots = slots};

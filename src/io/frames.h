@@ -8,9 +8,9 @@
 
 /* One of x, u, state and mask. A frame is a row of each part, side by side. */
 typedef struct dv_columns {
-  size_t parts, width;     /* 0 when there is none */
-  size_t *widths;          /* [parts] columns of each part, `width` in all */
-  const dv_array **arrays; /* [blocks][parts] */
+  size_t parts, width;           /* 0 when there is none */
+  size_t *widths;                /* [parts] columns of each part, `width` in all */
+  const dv_named_array **arrays; /* [blocks][parts] */
 } dv_columns;
 
 /* `count` sequences of `steps` steps in their own arrays [count][steps][width]; u may have one step fewer in
@@ -41,7 +41,7 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
 
 /* Whether an array of bytes holds only 0 and 1; true for other types. A larger value ends the reading; large
  * arrays (dv_large) are sampled. Unreadable values are reported when they are used. */
-bool dv_array_is_bits(dv_archive *a, const dv_array *array);
+bool dv_array_is_bits(dv_archive *a, const dv_named_array *array);
 
 /* Index of the last of `count` parts that begins at or before `place`. Their sorted beginnings are `apart`
  * bytes from each other, like a field of an array of structs. */

@@ -175,10 +175,10 @@ typedef struct hdf5_file {
 
 /* The signature may follow a user block. */
 static bool recognises(int descriptor, const unsigned char *bytes, size_t size) {
-  enum { BLOCK = 512 };
+  enum { USER_BLOCK = 512 };
   char signature[8];
   for (off_t at = 0; pread(descriptor, signature, sizeof signature, at) == sizeof signature;
-       at = at ? 2 * at : BLOCK)
+       at = at ? 2 * at : USER_BLOCK)
     if (!memcmp(signature, "\x89HDF\r\n\x1a\n", sizeof signature)) return true;
   return false;
 }
@@ -197,7 +197,7 @@ static const char *class_trouble(H5T_class_t class) {
   }
 }
 
-static const char *type_trouble(hid_t type, dv_array *array) {
+static const char *type_trouble(hid_t type, dv_named_array *array) {
   H5T_class_t class = H5Tget_class(type);
   size_t size = H5Tget_size(type);
   const char *trouble = class_trouble(class);
@@ -216,7 +216,7 @@ static const char *type_trouble(hid_t type, dv_array *array) {
 static const char damage[] = "the file is damaged, so make or copy it again";
 
 /* An array much larger than its stored bytes is meant to fill the memory. */
-static const char *storage_trouble(hid_t id, const dv_array *array) {
+static const char *storage_trouble(hid_t id, const dv_named_array *array) {
   enum { USUAL = 200 };
   const double large = 1 << 30;
   double needed = sizeof(float), stored = (double)H5Dget_storage_size(id);
@@ -241,7 +241,7 @@ static size_t unpacked_chunk(hid_t id, hid_t type) {
   return bytes;
 }
 
-static void describe(hid_t id, dv_array *array) {
+static void describe(hid_t id, dv_named_array *array) {
   hsize_t dims[H5S_MAX_RANK];
   hid_t type = H5Dget_type(id), space = H5Dget_space(id);
   array->trouble = type_trouble(type, array);
@@ -265,14 +265,14 @@ static void describe(hid_t id, dv_array *array) {
 
 enum { DEEPEST = 8, MOST_LINKS = 1 << 21 };
 
-typedef struct walk {
+typedef struct hdf5_walk {
   hdf5_file *file;
   char path[DV_ARRAY_NAME];
   int depth;
   size_t links; /* visited objects: links may form rings */
   dvbf_status status;
   dvbf_error *error;
-} walk;
+} hdf5_walk;
 
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user);
 
@@ -293,7 +293,7 @@ static void matlab_class(hid_t id, char out[32]) {
 
 /* MATLAB's first dimension runs fastest, so HDF5 has the dimensions reversed. Vectors have two dimensions,
  * one of them 1. */
-static void turn(dv_array *array, const char *class) {
+static void turn(dv_named_array *array, const char *class) {
   size_t dims[DV_RANK] = {0};
   array->fortran = true;
   array->plain = 0;
@@ -307,9 +307,9 @@ static void turn(dv_array *array, const char *class) {
   dv_array_squeeze(array);
 }
 
-static void visit_dataset(walk *w, hid_t id) {
+static void visit_dataset(hdf5_walk *w, hid_t id) {
   char class[32];
-  dv_array array = {.name = w->path, .place = w->file->base.count};
+  dv_named_array array = {.name = w->path, .place = w->file->base.count};
   describe(id, &array);
   matlab_class(id, class);
   if (*class && array.rank) turn(&array, class);
@@ -326,7 +326,7 @@ static void visit_dataset(walk *w, hid_t id) {
   w->status = dv_archive_add(&w->file->base, &array, w->error);
 }
 
-static void visit_object(walk *w, hid_t group, const char *name) {
+static void visit_object(hdf5_walk *w, hid_t group, const char *name) {
   hid_t id = H5Oopen(group, name, H5P_DEFAULT);
   if (id < 0) return; /* a link to nowhere, or damage that matters only if it is x that is missing then */
   H5I_type_t type = H5Iget_type(id);
@@ -340,7 +340,7 @@ static void visit_object(walk *w, hid_t group, const char *name) {
 }
 
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user) {
-  walk *w = user;
+  hdf5_walk *w = user;
   size_t before = strlen(w->path);
   if (++w->links > MOST_LINKS)
     w->status = dv_fail_file(w->error, w->file->base.path, "has too many links; store fewer, larger arrays");
@@ -360,7 +360,7 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
  * beginning of a row; rows are cut alike. `at` [fixed] are the indices that are fixed already. */
 typedef struct reading {
   hid_t id, space, type;
-  const dv_array *array;
+  const dv_named_array *array;
   hsize_t at[DV_RANK];
   unsigned char *out;
   size_t size; /* of an element in `out` */
@@ -400,7 +400,7 @@ static bool read_range(reading *r, int fixed, size_t first, size_t n) {
 }
 
 /* The dataset of an array, opened with a bounded cache of chunks. */
-static hid_t open_dataset(hdf5_file *f, const dv_array *array) {
+static hid_t open_dataset(hdf5_file *f, const dv_named_array *array) {
   enum { SLOTS = 521, CACHE = 8 << 20 };
   if (f->open && f->open[array->place] >= 0) return f->open[array->place];
   hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
@@ -417,7 +417,7 @@ static void close_dataset(hdf5_file *f, hid_t id) {
   if (!f->open && id >= 0) H5Dclose(id);
 }
 
-static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
+static const char *hdf5_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n, dv_out out) {
   hdf5_file *f = (hdf5_file *)a;
   dv_hdf5_enter();
   hid_t id = open_dataset(f, array), space = H5Dget_space(id);
@@ -439,7 +439,7 @@ static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first,
 /* Either type of text, of an attribute or, if that is negative, of a dataset, as UTF-8. */
 static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space, size_t count, size_t size,
                          char *out /* [count][size] */) {
-  enum { LONGEST = 128 };
+  enum { LONGEST_STRING = 128 };
   bool variable = H5Tis_variable_str(type) > 0;
   size_t width = variable ? sizeof(char *) : 32;
   if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != (hssize_t)count)
@@ -452,7 +452,7 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
                               : H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw)) >= 0;
   for (size_t i = 0; read && i < count; i++) {
     const char *name = variable ? ((char **)(void *)raw)[i] : raw + i * width;
-    size_t length = name ? strnlen(name, variable ? LONGEST : width) : 0;
+    size_t length = name ? strnlen(name, variable ? LONGEST_STRING : width) : 0;
     dv_name_copy((dv_cursor){name, name + length}, out + i * size, size);
   }
   if (read && variable) H5Dvlen_reclaim(memory_type, space, H5P_DEFAULT, raw);
@@ -462,8 +462,8 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
 }
 
 /* The strings of an array of text, or of an attribute of another. */
-static dv_found read_object(hid_t id, const dv_array *array, dv_strings which, size_t count, size_t size,
-                            char *out) {
+static dv_found read_object(hid_t id, const dv_named_array *array, dv_strings which, size_t count,
+                            size_t size, char *out) {
   const char *name = which == DV_STRINGS_UNITS ? "units" : "names";
   bool values = which == DV_STRINGS_VALUES;
   if (array->text != values || (!values && H5Aexists(id, name) <= 0)) return DV_FOUND_NONE;
@@ -477,7 +477,7 @@ static dv_found read_object(hid_t id, const dv_array *array, dv_strings which, s
   return done ? DV_FOUND : DV_FOUND_UNREADABLE;
 }
 
-static dv_found hdf5_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count,
+static dv_found hdf5_strings(dv_archive *a, const dv_named_array *array, dv_strings which, size_t count,
                              size_t size, char *out) {
   hdf5_file *f = (hdf5_file *)a;
   dv_hdf5_enter();
@@ -503,13 +503,13 @@ static void hdf5_close(dv_archive *a) {
 }
 
 static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
-  enum { FEW = 64 };
-  walk w = {.file = f, .error = error};
+  enum { FEW_DATASETS = 64 };
+  hdf5_walk w = {.file = f, .error = error};
   hid_t root = H5Gopen2(f->file, "/", H5P_DEFAULT);
   if (root < 0 || (H5Literate(root, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, visit, &w) < 0 && !w.status))
     w.status = dv_fail_file(error, f->base.path, "its list of arrays cannot be read; %s", damage);
   if (root >= 0) H5Gclose(root);
-  if (w.status || f->base.count > FEW) return w.status;
+  if (w.status || f->base.count > FEW_DATASETS) return w.status;
   f->open = dv_calloc(f->base.count, sizeof *f->open);
   if (!f->open) return dv_fail_memory(error, "reading data");
   for (size_t i = 0; i < f->base.count; i++) f->open[i] = H5I_INVALID_HID;

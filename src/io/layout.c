@@ -47,14 +47,14 @@ dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out) {
 }
 
 /* An array of a split: train/x, train_x, x_train or x/train. */
-static const dv_array *find_in_split(const dv_layout *l, int split, const char *key) {
+static const dv_named_array *find_in_split(const dv_layout *l, int split, const char *key) {
   if (split == WHOLE) return dv_archive_find(l->archive, key);
   for (int i = 0; i < 4 && split_names[split][i]; i++)
     for (int order = 0; order < 4; order++) {
       char name[DV_TEXT + 16];
       const char *s = split_names[split][i], *between = order % 2 ? "_" : "/";
       snprintf(name, sizeof name, "%s%s%s", order < 2 ? s : key, between, order < 2 ? key : s);
-      const dv_array *found = dv_archive_find(l->archive, name);
+      const dv_named_array *found = dv_archive_find(l->archive, name);
       if (found) return found;
     }
   return NULL;
@@ -86,7 +86,7 @@ dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char
   va_end(arguments);
   size_t used = 0, length = strlen(prefix);
   for (size_t i = 0; i < l->archive->count && used + 40 < sizeof list; i++) {
-    const dv_array *array = &l->archive->arrays[i];
+    const dv_named_array *array = &l->archive->arrays[i];
     if (strncmp(array->name, prefix, length)) continue;
     used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %s", used ? ", " : "",
                              array->name + length, dv_array_shape(array, shape, sizeof shape));
@@ -97,21 +97,21 @@ dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char
 
 /* ---- Shapes ---- */
 
-dvbf_status dv_layout_check(const dv_layout *l, const dv_array *array) {
+dvbf_status dv_layout_check(const dv_layout *l, const dv_named_array *array) {
   char shape[96];
   if (!array->trouble) return DVBF_OK;
   return dv_layout_fail(l, "%.64s %s (its shape is %s)", array->name, array->trouble,
                         dv_array_shape(array, shape, sizeof shape));
 }
 
-static dvbf_status wrong_shape(const dv_layout *l, const dv_array *array, const char *needed) {
+static dvbf_status wrong_shape(const dv_layout *l, const dv_named_array *array, const char *needed) {
   char shape[128];
   return dv_layout_fail(l, "%.64s has the shape %s; it must be %s", array->name,
                         dv_array_shape(array, shape, sizeof shape), needed);
 }
 
 dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_role role, size_t part,
-                           const dv_array *array, int lead) {
+                           const dv_named_array *array, int lead) {
   dv_columns *c = &f->columns[role];
   const dv_block *r = &f->block[block];
   dvbf_status status = dv_layout_check(l, array);
@@ -133,7 +133,7 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
   if (block && width != c->widths[part])
     return dv_layout_fail(l, "%.64s has %zu columns but %.64s has %zu; all must have the same", array->name,
                           width, c->arrays[part]->name, c->widths[part]);
-  const dv_array *first = c->arrays[block * c->parts];
+  const dv_named_array *first = c->arrays[block * c->parts];
   if (part && rows != first->dims[lead - 1])
     return dv_layout_fail(
         l, "%.64s has %zu steps but %.64s, which %s names beside it, has %zu; all must have the same",
@@ -150,7 +150,7 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
 static dvbf_status take_image(const dv_layout *l, const dv_frames *f, int lead, const char *prefix) {
   dvbf_data *data = l->data;
   const dv_columns *c = &f->columns[DV_ROLE_X];
-  const dv_array *x = c->arrays[0];
+  const dv_named_array *x = c->arrays[0];
   int inner = x->rank - lead;
   size_t channels = inner == 3 ? x->dims[x->rank - 1] : 1;
   bool image = c->parts == 1 && (inner == 2 || inner == 3) && (channels == 1 || channels == 3);
@@ -165,8 +165,8 @@ static dvbf_status take_image(const dv_layout *l, const dv_frames *f, int lead, 
 
 /* Names of columns: those that the file gives, or those of their arrays, or ROLE0, ROLE1, ... Only state must
  * have some. */
-static dvbf_status read_names(const dv_layout *l, const dv_columns *c, const char *role, bool needed,
-                              char (**out)[32]) {
+static dvbf_status read_column_names(const dv_layout *l, const dv_columns *c, const char *role, bool needed,
+                                     char (**out)[32]) {
   bool given = needed || c->parts > 1;
   if (!c->width || *out) return DVBF_OK;
   char(*names)[32] = *out = dv_calloc(c->width, sizeof *names);
@@ -190,7 +190,7 @@ static dvbf_status read_names(const dv_layout *l, const dv_columns *c, const cha
 }
 
 /* Units of columns; *out stays NULL if none is known. */
-static dvbf_status read_units(const dv_layout *l, const dv_columns *c, char (**out)[16]) {
+static dvbf_status read_column_units(const dv_layout *l, const dv_columns *c, char (**out)[16]) {
   bool any = false;
   if (!c->width || *out) return DVBF_OK;
   char(*units)[16] = *out = dv_calloc(c->width, sizeof *units);
@@ -249,11 +249,11 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
   dvbf_status status = take_image(l, f, lead, prefix);
   look_at_bytes(l, f, x->arrays[0]->rank >= lead + 2);
   if (!status) status = look_at_mark(l, &f->marked, &f->mark);
-  if (!status) status = read_names(l, x, "x", false, &data->x_names);
-  if (!status) status = read_names(l, u, "u", false, &data->u_names);
-  if (!status) status = read_units(l, x, &data->x_units);
-  if (!status) status = read_units(l, u, &data->u_units);
-  if (!status) status = read_names(l, &f->columns[DV_ROLE_STATE], "state", true, &data->state_names);
+  if (!status) status = read_column_names(l, x, "x", false, &data->x_names);
+  if (!status) status = read_column_names(l, u, "u", false, &data->u_names);
+  if (!status) status = read_column_units(l, x, &data->x_units);
+  if (!status) status = read_column_units(l, u, &data->u_units);
+  if (!status) status = read_column_names(l, &f->columns[DV_ROLE_STATE], "state", true, &data->state_names);
   if (l->archive->lost) status = dv_layout_fail(l, "names and units cannot be read; %s", l->archive->lost);
   if (!status) status = dv_frames_load(s, f, l->archive, l->how, l->error);
   if (!status) dv_sequences_clear_padding(s);
@@ -290,7 +290,7 @@ typedef struct plain {
 } plain;
 
 static dvbf_status read_lengths(const dv_layout *l, plain *p) {
-  const dv_array *array = p->groups[DV_ROLE_LENGTH].arrays[0], *x = p->groups[DV_ROLE_X].arrays[0];
+  const dv_named_array *array = p->groups[DV_ROLE_LENGTH].arrays[0], *x = p->groups[DV_ROLE_X].arrays[0];
   dvbf_status status = dv_layout_check(l, array);
   if (status) return status;
   if (array->rank != 1 || p->groups[DV_ROLE_LENGTH].count > 1 || array->elements > x->dims[0])
@@ -316,8 +316,8 @@ static dvbf_status read_lengths(const dv_layout *l, plain *p) {
 }
 
 /* What u, state or mask imply about x: 1 or 2 leading dimensions, 0: nothing. u may have a step less. */
-static int lead_beside(const dv_array *x, const dv_group *group, dv_role role) {
-  const dv_array *beside = group->count ? group->arrays[0] : NULL;
+static int lead_beside(const dv_named_array *x, const dv_group *group, dv_role role) {
+  const dv_named_array *beside = group->count ? group->arrays[0] : NULL;
   if (!beside || !beside->rank || (role == DV_ROLE_MASK && beside->rank == x->rank)) return 0;
   size_t less = role == DV_ROLE_U;
   bool first = beside->dims[0] == x->dims[0] || beside->dims[0] + less == x->dims[0];
@@ -329,7 +329,7 @@ static int lead_beside(const dv_array *x, const dv_group *group, dv_role role) {
 
 /* Whether x begins with [sequences, steps] or with [steps]. */
 static dvbf_status decide_lead(const dv_layout *l, plain *p) {
-  const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
+  const dv_named_array *x = p->groups[DV_ROLE_X].arrays[0];
   p->lead = x->rank < 2 ? 1 : 0;
   if (p->lengths) {
     bool follow = p->total == x->dims[0] && p->entries != x->dims[0];
@@ -349,14 +349,14 @@ static dvbf_status decide_lead(const dv_layout *l, plain *p) {
 
 /* Asks about arrays whose columns seem to stand before their steps. */
 static dvbf_status ask_to_transpose(const dv_layout *l, const plain *p) {
-  enum { FEW_STEPS = 16, FEW_IN_SEQUENCES = 4, MANY = 50 };
-  const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
-  const dv_array *u = p->groups[DV_ROLE_U].count ? p->groups[DV_ROLE_U].arrays[0] : NULL;
+  enum { FEW_STEPS = 16, FEW_IN_SEQUENCES = 4, MANY_COLUMNS = 50 };
+  const dv_named_array *x = p->groups[DV_ROLE_X].arrays[0];
+  const dv_named_array *u = p->groups[DV_ROLE_U].count ? p->groups[DV_ROLE_U].arrays[0] : NULL;
   if (l->how->transpose != DV_TRANSPOSE_ASK || x->rank != p->lead + 1) return DVBF_OK;
   if (l->archive->format->floats) return DVBF_OK; /* a program knows its arrays */
   size_t steps = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
-  bool few =
-      steps <= (p->lead == 1 ? FEW_STEPS : FEW_IN_SEQUENCES) && columns >= MANY && columns >= 10 * steps;
+  bool few = steps <= (p->lead == 1 ? FEW_STEPS : FEW_IN_SEQUENCES) && columns >= MANY_COLUMNS &&
+             columns >= 10 * steps;
   bool by_u = u && u->rank == x->rank && u->dims[u->rank - 1] == columns && u->dims[u->rank - 2] != steps;
   char shape[96];
   if (!by_u && (!few || u)) return DVBF_OK;
@@ -366,7 +366,7 @@ static dvbf_status ask_to_transpose(const dv_layout *l, const plain *p) {
                         x->name, dv_array_shape(x, shape, sizeof shape), steps, columns, columns, steps);
 }
 
-static dvbf_status check_x(const dv_layout *l, const dv_array *x) {
+static dvbf_status check_x(const dv_layout *l, const dv_named_array *x) {
   dvbf_status status = dv_layout_check(l, x);
   if (status || (x->rank >= 1 && x->rank <= 5)) return status;
   return wrong_shape(l, x,
@@ -376,7 +376,7 @@ static dvbf_status check_x(const dv_layout *l, const dv_array *x) {
 
 /* The frames and the sequences that they form. */
 static dvbf_status lay_out(const dv_layout *l, plain *p, dv_frames *f, dvbf_sequences *s) {
-  const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
+  const dv_named_array *x = p->groups[DV_ROLE_X].arrays[0];
   for (int role = 0; role < DV_ROLE_LENGTH; role++) f->columns[role].parts = p->groups[role].count;
   dvbf_status status = dv_frames_allocate(f, 1, l->error);
   if (status) return status;
@@ -425,7 +425,7 @@ static dvbf_status find_beside(const dv_layout *l, int split, plain *p) {
 static dvbf_status read_set(const dv_layout *l, int split, plain *p, dvbf_sequences *s) {
   dv_frames f = {0};
   char prefix[8] = "";
-  const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
+  const dv_named_array *x = p->groups[DV_ROLE_X].arrays[0];
   if (split != WHOLE) snprintf(prefix, sizeof prefix, "%s/", split_names[split][0]);
   dvbf_status status = find_beside(l, split, p);
   if (!status) status = check_x(l, x);
@@ -577,8 +577,8 @@ static dvbf_status read_table(const dv_layout *l) {
 /* ---- Files and arrays ---- */
 
 /* The only array of numbers is x. */
-static const dv_array *only_array(const dv_archive *a) {
-  const dv_array *only = NULL;
+static const dv_named_array *only_array(const dv_archive *a) {
+  const dv_named_array *only = NULL;
   for (size_t i = 0; i < a->count; i++) {
     if (a->arrays[i].trouble) continue;
     if (only) return NULL;

@@ -24,11 +24,11 @@ typedef struct dv_layout {
 /* A failure of the file. */
 #define dv_layout_fail(l, ...) dv_fail_file((l)->error, (l)->archive->path, __VA_ARGS__)
 /* Records the use of an array. */
-void dv_layout_mark_used(const dv_layout *l, const dv_array *array, const char *as);
+void dv_layout_mark_used(const dv_layout *l, const dv_named_array *array, const char *as);
 
 /* Arrays whose columns together make one role. */
 typedef struct dv_group {
-  const dv_array *arrays[DV_MOST_KEYS];
+  const dv_named_array *arrays[DV_MOST_KEYS];
   size_t count;
 } dv_group;
 
@@ -40,7 +40,7 @@ typedef struct dv_keys {
 dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out);
 
 /* Refuses an array that cannot be used. */
-dvbf_status dv_layout_check(const dv_layout *l, const dv_array *array);
+dvbf_status dv_layout_check(const dv_layout *l, const dv_named_array *array);
 /* A failure whose message begins with a problem and lists the arrays of the file, or those below `prefix`. */
 dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -48,7 +48,7 @@ dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char
 /* Records an array as a part of a role in a block. Its leading dimensions must be [steps] or, if `lead` is 2,
  * [count, steps]. Its width must be the same as in the blocks before. */
 dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_role role, size_t part,
-                           const dv_array *array, int lead);
+                           const dv_named_array *array, int lead);
 /* After all arrays are recorded: sets the widths, the size of images and the names of state, and loads. */
 dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,
                              const char *prefix);
@@ -56,12 +56,12 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
 dvbf_status dv_layout_follow(const dv_layout *l, dvbf_sequences *s, const size_t *lengths, size_t count);
 
 /* Origins of the sequences of *s, from the file's description of the array x. */
-dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_array *x);
+dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_named_array *x);
 /* Sets the sample time and the begin of sequences by arrays such as dt, fs and time. */
 dvbf_status dv_layout_time(const dv_layout *l);
 /* Lengths of sequences that follow each other in x, by arrays that mark ends (terminals, timeouts) or name
  * the sequence of a row (episode_id), and by ends of files; *out stays NULL without any. */
-dvbf_status dv_layout_ends(const dv_layout *l, const dv_array *x, size_t **out, size_t *count);
+dvbf_status dv_layout_ends(const dv_layout *l, const dv_named_array *x, size_t **out, size_t *count);
 /* Hands notes and uses over to the data. */
 dvbf_status dv_layout_report_usage(const dv_layout *l);
 

@@ -33,7 +33,7 @@ static bool same_family(const episode *a, const episode *b) {
  * of sequences. */
 static bool is_list(const dv_archive *a) {
   for (size_t i = 0; i < a->count; i++) {
-    const dv_array *array = &a->arrays[i], *first = &a->arrays[0];
+    const dv_named_array *array = &a->arrays[i], *first = &a->arrays[0];
     const char *number = array->name + 4;
     if (strncmp(array->name, "arr_", 4) || !*number || strspn(number, "0123456789") != strlen(number))
       return false;
@@ -67,7 +67,7 @@ static dvbf_status find_episodes(const dv_layout *l, episodes *out) {
 }
 
 /* The array below an episode or, if `rest` is empty, the episode's array itself. */
-static const dv_array *find_below(const dv_layout *l, const episode *e, const char *rest) {
+static const dv_named_array *find_below(const dv_layout *l, const episode *e, const char *rest) {
   char name[2 * DV_ARRAY_NAME];
   snprintf(name, sizeof name, "%.*s%s%s", (int)e->length, e->name, *rest ? "/" : "", rest);
   return dv_archive_find(l->archive, name);
@@ -80,7 +80,7 @@ static const char *const usual[][4] = {
     {"obs", "observations", "x"}, {"actions", "action", "u"}, {"state"}, {"mask"}};
 
 /* The rest of an array's path below the episode's; NULL if it is not the episode's. */
-static const char *rest_of(const dv_array *array, const episode *e) {
+static const char *rest_of(const dv_named_array *array, const episode *e) {
   bool below = !strncmp(array->name, e->name, e->length) && array->name[e->length] == '/';
   return below ? array->name + e->length + 1 : NULL;
 }
@@ -104,7 +104,7 @@ static dvbf_status usual_rests(const dv_layout *l, const episode *e, dv_role rol
   for (int narrow = 0; narrow < 2; narrow++) {
     out->count = 0;
     for (size_t i = 0; i < l->archive->count; i++) {
-      const dv_array *array = &l->archive->arrays[i];
+      const dv_named_array *array = &l->archive->arrays[i];
       const char *rest = rest_of(array, e);
       if (!rest || !is_usual(rest, role) || (narrow && (!array->real || array->rank > 2 || array->trouble)))
         continue;
@@ -152,7 +152,7 @@ static dvbf_status take_episode(const dv_layout *l, dv_frames *f, size_t block, 
                                 const dv_keys *roles /* [4] */) {
   for (int role = 0; role < DV_ROLE_LENGTH; role++)
     for (size_t k = 0; k < roles[role].count; k++) {
-      const dv_array *array = find_below(l, e, roles[role].names[k]);
+      const dv_named_array *array = find_below(l, e, roles[role].names[k]);
       if (!array)
         return dv_layout_fail(l, "%.*s has no %.64s, as the first episode has; add or leave it out",
                               (int)e->length, e->name, roles[role].names[k]);
@@ -213,7 +213,7 @@ static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const 
 
 /* ---- Splits by mask/train and mask/valid ---- */
 
-static dvbf_status mark(const dv_layout *l, const dv_array *list, const episodes *all, const char *rest,
+static dvbf_status mark(const dv_layout *l, const dv_named_array *list, const episodes *all, const char *rest,
                         bool *chosen) {
   dv_archive *a = l->archive;
   char(*names)[32] = list->rank == 1 ? dv_calloc(list->elements, sizeof *names) : NULL;
@@ -229,7 +229,7 @@ static dvbf_status mark(const dv_layout *l, const dv_array *list, const episodes
   for (size_t k = 0; k < list->elements && !status; k++) {
     char path[2 * DV_ARRAY_NAME + 32];
     snprintf(path, sizeof path, "%.*s%s/%s", (int)folder, first, names[k], rest);
-    const dv_array *array = dv_archive_find(a, path);
+    const dv_named_array *array = dv_archive_find(a, path);
     if (array)
       chosen[dv_part_at(&all->list[0].array, sizeof *all->list, all->count, (size_t)(array - a->arrays))] =
           true;
@@ -246,7 +246,7 @@ static dvbf_status read_masked(const dv_layout *l, const episodes *all, const dv
   static const char *const prefixes[] = {"train/", "valid/", "test/"};
   dvbf_sequences *splits[] = {&l->data->train, &l->data->valid, &l->data->test};
   for (int i = 0; i < 3; i++) {
-    const dv_array *list = dv_archive_find(l->archive, lists[i]);
+    const dv_named_array *list = dv_archive_find(l->archive, lists[i]);
     if (!list || !list->text) continue;
     memset(chosen, 0, all->count);
     dvbf_status status = mark(l, list, all, roles[0].names[0], chosen);
@@ -257,20 +257,20 @@ static dvbf_status read_masked(const dv_layout *l, const episodes *all, const dv
 }
 
 /* Bytes are pixels, unless none of them, in any episode, is above 1. */
-static bool all_bits(const dv_layout *l, const episodes *all, const dv_keys *x) {
+static bool episodes_are_bits(const dv_layout *l, const episodes *all, const dv_keys *x) {
   for (size_t i = 0; i < all->count; i++)
     for (size_t k = 0; k < x->count; k++) {
-      const dv_array *array = find_below(l, &all->list[i], x->names[k]);
+      const dv_named_array *array = find_below(l, &all->list[i], x->names[k]);
       if (array && !dv_array_is_bits(l->archive, array)) return false;
     }
   return true;
 }
 
-static dvbf_status read_all(dv_layout *l, const episodes *all, const dv_keys *roles) {
-  l->bits = all_bits(l, all, &roles[DV_ROLE_X]);
+static dvbf_status read_all_episodes(dv_layout *l, const episodes *all, const dv_keys *roles) {
+  l->bits = episodes_are_bits(l, all, &roles[DV_ROLE_X]);
   bool *chosen = dv_calloc(all->count, sizeof *chosen);
   if (!chosen) return dv_fail_memory(l->error, "reading data");
-  const dv_array *train = dv_archive_find(l->archive, "mask/train");
+  const dv_named_array *train = dv_archive_find(l->archive, "mask/train");
   dvbf_status status;
   if (train && train->text) {
     status = read_masked(l, all, roles, chosen);
@@ -302,7 +302,7 @@ dvbf_status dv_layout_episodes(dv_layout *l, bool *found) {
   *found = !status && all.count && roles[0].count;
   if (*found)
     status = roles[DV_ROLE_MASK].count > 1 ? dv_layout_fail(l, "an episode has more than one mask")
-                                           : read_all(l, &all, roles);
+                                           : read_all_episodes(l, &all, roles);
   dv_free(all.list);
   dv_free(roles);
   return status;

@@ -13,14 +13,14 @@
 #include <string.h>
 #include <strings.h>
 
-void dv_layout_mark_used(const dv_layout *l, const dv_array *array, const char *as) {
+void dv_layout_mark_used(const dv_layout *l, const dv_named_array *array, const char *as) {
   if (l->taken) l->taken[array - l->archive->arrays] = as;
 }
 
 /* ---- Origins ---- */
 
 /* An array with a value for each of `count` rows; NULL: there is none. */
-static double *read_vector(const dv_layout *l, const dv_array *array, size_t count, const char *as) {
+static double *read_vector(const dv_layout *l, const dv_named_array *array, size_t count, const char *as) {
   if (!array || array->trouble || array->elements != count || array->dims[0] != count) return NULL;
   double *values = dv_calloc(count, sizeof *values);
   if (values && !dv_archive_read(l->archive, array, 0, count, DV_DOUBLES(values), NULL)) {
@@ -32,15 +32,15 @@ static double *read_vector(const dv_layout *l, const dv_array *array, size_t cou
 }
 
 /* An array next to x. */
-static const dv_array *find_next_to(const dv_layout *l, const dv_array *x, const char *key) {
+static const dv_named_array *find_next_to(const dv_layout *l, const dv_named_array *x, const char *key) {
   char name[DV_ARRAY_NAME + 32];
   const char *slash = strrchr(x->name, '/');
   snprintf(name, sizeof name, "%.*s%s", slash ? (int)(slash + 1 - x->name) : 0, x->name, key);
   return dv_archive_find(l->archive, name);
 }
 
-static void read_names(const dv_layout *l, const dv_array *x, dvbf_sequences *s) {
-  const dv_array *array = find_next_to(l, x, "sequence_name");
+static void read_sequence_names(const dv_layout *l, const dv_named_array *x, dvbf_sequences *s) {
+  const dv_named_array *array = find_next_to(l, x, "sequence_name");
   if (!array || !array->text || array->rank != 1 || array->elements != s->count) return;
   char(*names)[32] = dv_calloc(s->count, sizeof *names);
   if (names &&
@@ -51,7 +51,7 @@ static void read_names(const dv_layout *l, const dv_array *x, dvbf_sequences *s)
 }
 
 /* Of several files, each file or each row of x may be a sequence, which gets the file's name. */
-static bool name_by_files(const dv_archive *a, const dv_array *x, dvbf_sequences *s) {
+static bool name_by_files(const dv_archive *a, const dv_named_array *x, dvbf_sequences *s) {
   const char *path;
   size_t files = 0, n = 0;
   while (a->format->piece && a->format->piece(a, x, files, &path)) files++;
@@ -66,7 +66,7 @@ static bool name_by_files(const dv_archive *a, const dv_array *x, dvbf_sequences
   return true;
 }
 
-dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_array *x) {
+dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_named_array *x) {
   static const char as[] = "where sequences come from";
   double *time = read_vector(l, find_next_to(l, x, "sequence_time"), s->count, as);
   double *step = read_vector(l, find_next_to(l, x, "sequence_step"), s->count, as);
@@ -80,7 +80,7 @@ dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_ar
     if (number && number[i] >= 0 && number[i] < (double)DV_MAX_ELEMENTS)
       s->origin[i].sequence = (uint64_t)number[i];
   }
-  if (s->origin && !name_by_files(l->archive, x, s)) read_names(l, x, s);
+  if (s->origin && !name_by_files(l->archive, x, s)) read_sequence_names(l, x, s);
   DV_FREE(time, step, number);
   return any && !s->origin ? dv_fail_memory(l->error, "reading data") : DVBF_OK;
 }
@@ -89,7 +89,7 @@ dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_ar
 
 /* A single number; NaN: there is none of that name. */
 static double scalar(const dv_layout *l, const char *name) {
-  const dv_array *array = dv_archive_find(l->archive, name);
+  const dv_named_array *array = dv_archive_find(l->archive, name);
   double value = NAN, other;
   size_t files = l->archive->files ? l->archive->files : 1; /* each has one */
   if (!array || array->trouble || array->elements != files || array->rank > 2) return NAN;
@@ -106,7 +106,7 @@ static double scalar(const dv_layout *l, const char *name) {
 /* An array of times [steps]: its mean step, if all steps are alike. */
 static dvbf_status find_times(const dv_layout *l) {
   static const char *const names[] = {"time", "t", "times", "timestamps", "timestamp", NULL};
-  const dv_array *array = NULL;
+  const dv_named_array *array = NULL;
   for (int i = 0; names[i] && !array; i++) array = dv_archive_find(l->archive, names[i]);
   bool vector = array && !array->trouble && array->elements > 2 &&
                 (array->rank == 1 || (array->rank == 2 && array->dims[1] == 1));
@@ -169,7 +169,7 @@ static bool mark_ends(const dv_layout *l, size_t rows, bool *ends) {
   return any;
 }
 
-dvbf_status dv_layout_ends(const dv_layout *l, const dv_array *x, size_t **out, size_t *count) {
+dvbf_status dv_layout_ends(const dv_layout *l, const dv_named_array *x, size_t **out, size_t *count) {
   size_t rows = x->dims[0];
   if (rows < 2) return DVBF_OK;
   bool *ends = dv_calloc(rows, sizeof *ends);
@@ -202,11 +202,11 @@ dvbf_status dv_layout_ends(const dv_layout *l, const dv_array *x, size_t **out, 
 /* ---- Use of arrays and columns ---- */
 
 static void tell_arrays(const dv_layout *l) {
-  enum { MOST = 64 };
+  enum { TOLD_ARRAYS = 64 };
   dv_archive *a = l->archive;
-  for (size_t i = 0; i < a->count && i < MOST; i++) {
+  for (size_t i = 0; i < a->count && i < TOLD_ARRAYS; i++) {
     char as[128], shape[96];
-    const dv_array *array = &a->arrays[i];
+    const dv_named_array *array = &a->arrays[i];
     const char *taken = l->taken[i];
     dv_array_shape(array, shape, sizeof shape);
     if (taken)
@@ -216,7 +216,7 @@ static void tell_arrays(const dv_layout *l) {
                array->trouble ? array->trouble : "its name is none of those known", shape);
     dv_archive_use(a, array->name, as);
   }
-  if (a->count > MOST) dv_archive_use(a, "...", "and further arrays");
+  if (a->count > TOLD_ARRAYS) dv_archive_use(a, "...", "and further arrays");
 }
 
 /* Columns come in pairs, as uEst and yEst: that of u is an input. */

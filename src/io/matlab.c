@@ -70,7 +70,8 @@ static matvar_t *read_variable(matlab_file *f, const char *path, matvar_t **whol
 }
 
 /* All values at once. */
-static const char *matlab_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
+static const char *matlab_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n,
+                               dv_out out) {
   matvar_t *whole = NULL, *v = read_variable((matlab_file *)a, array->name, &whole);
   bool done = !first && holds(v, n);
   if (done) dv_numbers_convert(v->data, number_of[v->class_type], false, n, out);
@@ -103,11 +104,11 @@ static bool is_whole(int descriptor, off_t size, bool *compressed) {
   return good;
 }
 
-static dvbf_status add(matlab_file *f, const matvar_t *v, const char *prefix, double bytes,
-                       dvbf_error *error) {
+static dvbf_status add_variable(matlab_file *f, const matvar_t *v, const char *prefix, double bytes,
+                                dvbf_error *error) {
   char name[2 * DV_ARRAY_NAME + 2];
   double numbers = 1;
-  dv_array array = {.name = name, .fortran = true, .trouble = trouble_of(v)};
+  dv_named_array array = {.name = name, .fortran = true, .trouble = trouble_of(v)};
   if (!v->name || strlen(v->name) >= DV_ARRAY_NAME || strlen(prefix) >= DV_ARRAY_NAME) return DVBF_OK;
   snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", v->name);
   array.real = v->class_type == MAT_C_DOUBLE || v->class_type == MAT_C_SINGLE;
@@ -129,20 +130,20 @@ static dvbf_status add_fields(matlab_file *f, matvar_t *v, double bytes, dvbf_er
   unsigned count = Mat_VarGetNumberOfFields(v);
   for (unsigned i = 0; i < count && !status; i++) {
     const matvar_t *field = Mat_VarGetStructFieldByIndex(v, i, 0);
-    if (field) status = add(f, field, v->name, bytes, error);
+    if (field) status = add_variable(f, field, v->name, bytes, error);
   }
   return status;
 }
 
 static dvbf_status list_variables(matlab_file *f, double bytes, dvbf_error *error) {
-  enum { MOST = 100000 };
+  enum { MOST_VARIABLES = 100000 };
   dvbf_status status = DVBF_OK;
-  for (size_t i = 0; i < MOST && !status; i++) {
+  for (size_t i = 0; i < MOST_VARIABLES && !status; i++) {
     matvar_t *v = Mat_VarReadNextInfo(f->file);
     if (!v) break;
     bool single =
         v->class_type == MAT_C_STRUCT && v->rank == 2 && v->dims && v->dims[0] == 1 && v->dims[1] == 1;
-    if (v->name) status = single ? add_fields(f, v, bytes, error) : add(f, v, "", bytes, error);
+    if (v->name) status = single ? add_fields(f, v, bytes, error) : add_variable(f, v, "", bytes, error);
     Mat_VarFree(v);
   }
   if (!status && !f->base.count)
@@ -318,7 +319,7 @@ static void put_texts(FILE *out, const dvbf_array *a) {
 static bool put_numbers(FILE *out, const dvbf_array *a) {
   shape s = shape_of(a);
   size_t bytes = dv_array_bytes(a), size = kinds[a->type].size;
-  dv_array order = {.rank = a->rank, .elements = bytes / size, .fortran = true};
+  dv_named_array order = {.rank = a->rank, .elements = bytes / size, .fortran = true};
   unsigned char *values = dv_calloc(bytes, 1);
   if (!values) return false;
   /* The transpose of an array in Fortran order, with its dimensions in reverse, is the array in C order. */

@@ -15,7 +15,7 @@
 
 /* ---- The header ---- */
 
-#define BLANKS " \t\n\r"
+#define HEADER_BLANKS " \t\n\r"
 static const char bad_header[] = "has a damaged NPY header; make or copy the file again";
 
 /* The text of the header; empty after an error. */
@@ -31,7 +31,7 @@ static void fail(header *h) {
 
 /* Whether `text` comes next; it is passed then. */
 static bool next_is(header *h, const char *text) {
-  dv_cursor_skip(&h->text, BLANKS);
+  dv_cursor_skip(&h->text, HEADER_BLANKS);
   return dv_cursor_take_text(&h->text, text);
 }
 
@@ -48,9 +48,9 @@ static void read_string(header *h, char *out, size_t size) {
 }
 
 /* A whole number, perhaps with the L of Python 2. */
-static size_t read_whole(header *h) {
+static size_t read_integer(header *h) {
   size_t value = 0;
-  dv_cursor_skip(&h->text, BLANKS);
+  dv_cursor_skip(&h->text, HEADER_BLANKS);
   if (!dv_cursor_at_digit(&h->text)) fail(h);
   for (; dv_cursor_at_digit(&h->text); dv_cursor_pass(&h->text, 1)) {
     if (value > (SIZE_MAX - 9) / 10) {
@@ -64,11 +64,11 @@ static size_t read_whole(header *h) {
 }
 
 /* (3, 4), (3,) or (). */
-static void read_shape(header *h, dv_array *array) {
+static void read_shape(header *h, dv_named_array *array) {
   expect(h, "(");
   while (!h->failed && !next_is(h, ")")) {
     if (array->rank == DV_RANK) array->trouble = "has more than 8 dimensions; reshape it";
-    size_t size = read_whole(h);
+    size_t size = read_integer(h);
     if (array->rank < DV_RANK) array->dims[array->rank++] = size;
     if (next_is(h, ",")) continue;
     expect(h, ")");
@@ -77,7 +77,7 @@ static void read_shape(header *h, dv_array *array) {
 }
 
 /* Type and byte order, as <f4 or |u1. */
-static const char *read_type(const char *text, dv_npy *npy, dv_array *array) {
+static const char *read_type(const char *text, dv_npy *npy, dv_named_array *array) {
   static const struct {
     const char *name;
     dv_number type;
@@ -107,7 +107,7 @@ static const char *read_type(const char *text, dv_npy *npy, dv_array *array) {
 }
 
 /* The dictionary, each of whose three keys stands there once. */
-static const char *read_dictionary(const char *text, size_t length, dv_npy *npy, dv_array *array) {
+static const char *read_dictionary(const char *text, size_t length, dv_npy *npy, dv_named_array *array) {
   header h = {.text = {text, text + length}};
   const char *type = NULL;
   int descr = 0, order = 0, shape = 0;
@@ -134,13 +134,14 @@ static const char *read_dictionary(const char *text, size_t length, dv_npy *npy,
     expect(&h, "}");
     break;
   }
-  dv_cursor_skip(&h.text, BLANKS);
+  dv_cursor_skip(&h.text, HEADER_BLANKS);
   if (h.failed || dv_cursor_left(&h.text) || descr != 1 || order != 1 || shape != 1) return bad_header;
   return type;
 }
 
-static const char *read_header(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *from, uint64_t size) {
-  enum { LONGEST = 1 << 16 };
+static const char *read_header(dv_npy *npy, dv_named_array *array, dv_npy_bytes *bytes, void *from,
+                               uint64_t size) {
+  enum { LONGEST_HEADER = 1 << 16 };
   unsigned char start[12];
   const char *failed = size < 10 ? "" : bytes(from, 0, 10, start);
   if (failed == dv_no_memory) return failed; /* which tells nothing of the file */
@@ -154,7 +155,7 @@ static const char *read_header(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes
     if (failed) return failed == dv_no_memory ? failed : bad_header;
     length += 65536U * start[10] + (size_t)16777216U * start[11];
   }
-  if (length > LONGEST || length > size - before) return bad_header;
+  if (length > LONGEST_HEADER || length > size - before) return bad_header;
   char *text = dv_calloc(length + 1, 1);
   if (!text) return dv_no_memory;
   const char *trouble = bytes(from, before, length, (unsigned char *)text);
@@ -165,14 +166,14 @@ static const char *read_header(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes
 }
 
 /* Whether the values fit into what there is. */
-static bool cut_short(const dv_npy *npy, const dv_array *array, uint64_t size) {
+static bool cut_short(const dv_npy *npy, const dv_named_array *array, uint64_t size) {
   size_t elements = dv_number_size(npy->type);
   for (int i = 0; i < array->rank; i++)
     if (!dv_multiply(elements, array->dims[i], &elements)) return true;
   return elements > size - npy->header;
 }
 
-void dv_npy_describe(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *from, uint64_t size) {
+void dv_npy_describe(dv_npy *npy, dv_named_array *array, dv_npy_bytes *bytes, void *from, uint64_t size) {
   const char *trouble = read_header(npy, array, bytes, from, size);
   if (trouble) array->trouble = trouble;
   if (trouble == bad_header) array->rank = 0;
@@ -220,7 +221,7 @@ const char *dv_npy_file_bytes(void *from, uint64_t offset, size_t n, unsigned ch
   return NULL;
 }
 
-static const char *file_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
+static const char *file_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n, dv_out out) {
   npy_file *f = (npy_file *)a;
   return dv_npy_read(&f->npy, dv_npy_file_bytes, &f->descriptor, first, n, out);
 }
@@ -240,7 +241,7 @@ static dvbf_status file_open(dv_archive *a, int descriptor, const dv_data_settin
   f->descriptor = dup(descriptor);
   if (f->descriptor < 0 || fstat(f->descriptor, &about))
     return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", a->path, strerror(errno));
-  dv_array array = {.name = "x", .seekable = true}; /* one without a name is the one that is needed */
+  dv_named_array array = {.name = "x", .seekable = true}; /* one without a name is the one that is needed */
   dv_npy_describe(&f->npy, &array, dv_npy_file_bytes, &f->descriptor, (uint64_t)about.st_size);
   return dv_archive_add(a, &array, error);
 }

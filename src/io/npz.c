@@ -105,7 +105,7 @@ static const char *entry_bytes(void *from, uint64_t offset, size_t n, unsigned c
   return remedy;
 }
 
-static const char *npz_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
+static const char *npz_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n, dv_out out) {
   entry *e = &((npz_file *)a)->entries[array->place];
   return dv_npy_read(&e->npy, entry_bytes, e, first, n, out);
 }
@@ -171,7 +171,7 @@ static dvbf_status add_entry(npz_file *f, zip_uint64_t index, zip_uint64_t *tota
     name[i] = (unsigned char)about.name[i] < ' ' || about.name[i] == 127 ? '?' : about.name[i];
   name[length] = 0;
   *e = (entry){.file = f, .index = index, .size = about.size, .stored = about.comp_method == ZIP_CM_STORE};
-  dv_array array = {.name = name, .trouble = refuse_entry(&about), .place = f->count++};
+  dv_named_array array = {.name = name, .trouble = refuse_entry(&about), .place = f->count++};
   *total += about.valid & ZIP_STAT_COMP_SIZE && about.comp_size < SIZE_MAX / 4 ? about.comp_size : 0;
   if (!array.trouble) dv_npy_describe(&e->npy, &array, entry_bytes, e, about.size);
   close_entry(e);
@@ -288,7 +288,7 @@ typedef struct written_entry {
 } written_entry;
 
 /* Adds an array; the archive reads header and values when it is closed. */
-static bool add(zip_t *archive, const dvbf_array *a, written_entry *e) {
+static bool add_written(zip_t *archive, const dvbf_array *a, written_entry *e) {
   char name[80];
   zip_buffer_fragment_t parts[] = {{e->header, make_header(a, e->header)},
                                    {(zip_uint8_t *)(uintptr_t)a->values, dv_array_bytes(a)}};
@@ -315,7 +315,7 @@ static dvbf_status write_archive(const char *temporary, const char *path, const 
   int code = 0;
   zip_t *archive = zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &code);
   bool done = archive;
-  for (size_t i = 0; i < count && done; i++) done = add(archive, &arrays[i], &entries[i]);
+  for (size_t i = 0; i < count && done; i++) done = add_written(archive, &arrays[i], &entries[i]);
   if (done && !zip_close(archive)) return DVBF_OK;
   zip_error_t reason;
   zip_error_init_with_code(&reason, code);

@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECONDS = 300 }; /* for an answer */
+enum { ANSWER_SECONDS = 300 }; /* for an answer */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -188,7 +188,7 @@ static const char *lost(proxy *p) {
     snprintf(p->remedy, sizeof p->remedy,
              "the process that reads it ended or gave no answer for %d seconds; the file is damaged, so make "
              "or copy it again",
-             SECONDS);
+             ANSWER_SECONDS);
   return p->remedy;
 }
 
@@ -210,7 +210,7 @@ static bool ask(proxy *p, const dv_reader_request *r) {
 static const char *hear(proxy *p, bool asked, dv_found *found) {
   dv_reader_answer to;
   if (p->base.lost) return p->base.lost;
-  if (!asked || !dv_receive(p->socket, &to, sizeof to, SECONDS)) return lost(p);
+  if (!asked || !dv_receive(p->socket, &to, sizeof to, ANSWER_SECONDS)) return lost(p);
   *found = to.found == DV_FOUND || to.found == DV_FOUND_NONE ? (dv_found)to.found : DV_FOUND_UNREADABLE;
   if (to.done) return NULL;
   to.remedy[sizeof to.remedy - 1] = 0;
@@ -223,7 +223,8 @@ static const char *hear(proxy *p, bool asked, dv_found *found) {
 /* Plain values are read from the file itself: wherever the process says they are, no more than bytes of the
  * file are read. The process reads the next piece of others into one half of the window while this one copies
  * the other. */
-static const char *proxy_read(dv_archive *a, const dv_array *array, size_t first, size_t n, dv_out out) {
+static const char *proxy_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n,
+                              dv_out out) {
   proxy *p = (proxy *)a;
   const dv_npy values = {.type = array->bytes ? DV_UINT8 : DV_FLOAT32, .header = array->plain};
   if (array->plain) return dv_npy_read(&values, dv_npy_file_bytes, &p->file, first, n, out);
@@ -249,7 +250,7 @@ static const char *proxy_read(dv_archive *a, const dv_array *array, size_t first
   return remedy;
 }
 
-static dv_found proxy_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count,
+static dv_found proxy_strings(dv_archive *a, const dv_named_array *array, dv_strings which, size_t count,
                               size_t size, char *out) {
   proxy *p = (proxy *)a;
   dv_reader_request r = {
@@ -275,28 +276,29 @@ static dvbf_status add_array(proxy *p, dv_reader_array *from, dvbf_error *error)
     return dv_fail_file(error, p->base.path, "has an array of %d dimensions; make or copy the file again",
                         from->rank);
   dv_text_plain(from->trouble);
-  dv_array to = {.name = from->name,
-                 .rank = from->rank,
-                 .real = from->real != 0,
-                 .bytes = from->bytes != 0,
-                 .text = from->text != 0,
-                 .seekable = from->seekable != 0,
-                 .unpacked = from->unpacked,
-                 .plain = from->plain,
-                 .trouble = *from->trouble ? from->trouble : NULL,
-                 .place = p->base.count};
+  dv_named_array to = {.name = from->name,
+                       .rank = from->rank,
+                       .real = from->real != 0,
+                       .bytes = from->bytes != 0,
+                       .text = from->text != 0,
+                       .seekable = from->seekable != 0,
+                       .unpacked = from->unpacked,
+                       .plain = from->plain,
+                       .trouble = *from->trouble ? from->trouble : NULL,
+                       .place = p->base.count};
   memcpy(to.dims, from->dims, sizeof to.dims);
   return dv_archive_add(&p->base, &to, error);
 }
 
 static dvbf_status add_arrays(proxy *p, size_t count, dvbf_error *error) {
-  enum { MOST = 1 << 20 };
+  enum { MOST_SENT = 1 << 20 };
   dv_reader_array from;
-  if (count > MOST)
-    return dv_fail_file(error, p->base.path, "holds more than %d arrays; split it over several files", MOST);
+  if (count > MOST_SENT)
+    return dv_fail_file(error, p->base.path, "holds more than %d arrays; split it over several files",
+                        MOST_SENT);
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < count && !status; i++)
-    status = dv_receive(p->socket, &from, sizeof from, SECONDS)
+    status = dv_receive(p->socket, &from, sizeof from, ANSWER_SECONDS)
                  ? add_array(p, &from, error)
                  : dv_fail_file(error, p->base.path, "cannot be read; %s", lost(p));
   return status;
@@ -318,12 +320,12 @@ static dvbf_status greet(proxy *p, size_t format, int descriptor, const dv_data_
   char up;
   memcpy(order.path, p->base.path, sizeof order.path);
   /* Until it answers it has seen nothing of the file, so that its end is not the file's doing. */
-  if (!dv_send(p->socket, &order, sizeof order) || !dv_receive(p->socket, &up, 1, SECONDS)) {
+  if (!dv_send(p->socket, &order, sizeof order) || !dv_receive(p->socket, &up, 1, ANSWER_SECONDS)) {
     end_process(p, 0);
     return dv_fail(error, DVBF_IO, "the process of a sandbox ends at once");
   }
   *started = true;
-  if (!dv_receive(p->socket, &back, sizeof back, SECONDS))
+  if (!dv_receive(p->socket, &back, sizeof back, ANSWER_SECONDS))
     return dv_fail_file(error, p->base.path, "cannot be read; %s", lost(p));
   back.message[sizeof back.message - 1] = 0;
   *started = back.locked;

@@ -153,7 +153,7 @@ bool dv_sandbox_enter(void) {
 
 static bool describe_all(const dv_archive *a) {
   for (size_t i = 0; i < a->count; i++) {
-    const dv_array *from = &a->arrays[i];
+    const dv_named_array *from = &a->arrays[i];
     dv_reader_array to = {.rank = from->rank,
                           .unpacked = from->unpacked,
                           .plain = from->plain,
@@ -170,7 +170,7 @@ static bool describe_all(const dv_archive *a) {
 }
 
 static void answer(dv_archive *a, const dv_reader_request *r, void *window, dv_reader_answer *out) {
-  const dv_array *array = &a->arrays[r->array];
+  const dv_named_array *array = &a->arrays[r->array];
   const char *remedy = NULL;
   if (!r->size || r->count > DV_HALF / r->size) return;
   if (r->strings)

@@ -103,7 +103,7 @@ dvbf_status dvbf_numbers_read(float **out, size_t *count, const char *path, cons
   size_t found = 0;
   dvbf_status status = dvbf_settings_new(&how, "data", error);
   if (!status) status = dv_archive_open(&archive, path, dv_settings_data(how, error), error);
-  const dv_array *array = status ? NULL : dv_archive_find(archive, name);
+  const dv_named_array *array = status ? NULL : dv_archive_find(archive, name);
   if (array && (array->trouble || array->text))
     status = dv_fail(error, DVBF_FORMAT, "%.300s: %s %s", path, name,
                      array->trouble ? array->trouble : "holds text and no numbers");

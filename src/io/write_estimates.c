@@ -90,7 +90,7 @@ static const char *unit_of(const estimate_file *o, char array, size_t k) {
 
 enum { MOST_ARRAYS = 32 };
 
-typedef struct list {
+typedef struct array_list {
   const estimate_file *o;
   dvbf_array arrays[MOST_ARRAYS];
   size_t count;
@@ -98,11 +98,11 @@ typedef struct list {
   size_t n_made;
   bool failed; /* memory is short */
   double sample_time;
-} list;
+} array_list;
 
 /* Adds an array unless it has no values. `last` is the number of entries of the last dimension, 0: none. */
-static dvbf_array *add(list *l, const char *name, dvbf_type type, const void *values, size_t a, size_t b,
-                       size_t last) {
+static dvbf_array *list_array(array_list *l, const char *name, dvbf_type type, const void *values, size_t a,
+                              size_t b, size_t last) {
   dvbf_array *array = &l->arrays[l->count];
   *array = (dvbf_array){.name = name, .type = type, .values = values};
   size_t dims[] = {a, b, last};
@@ -119,9 +119,9 @@ static void insert(dvbf_array *array, int at, size_t size) {
 }
 
 /* Observations keep the shape of images. */
-static dvbf_array *add_x(list *l, const char *name, const float *values) {
+static dvbf_array *add_x(array_list *l, const char *name, const float *values) {
   const dvbf_data *data = l->o->data;
-  dvbf_array *array = add(l, name, DVBF_FLOAT32, values, l->o->e->count, l->o->e->steps, l->o->e->n_x);
+  dvbf_array *array = list_array(l, name, DVBF_FLOAT32, values, l->o->e->count, l->o->e->steps, l->o->e->n_x);
   if (data && data->image_height) {
     array->dims[2] = data->image_height;
     insert(array, 3, data->image_width);
@@ -131,33 +131,33 @@ static dvbf_array *add_x(list *l, const char *name, const float *values) {
 }
 
 /* Zeroed room for a [count][size] that lives as long as the list; NULL: memory is short. */
-static void *make(list *l, size_t count, size_t size) {
+static void *make(array_list *l, size_t count, size_t size) {
   void *room = dv_calloc(count ? count : 1, size);
   if (room) l->made[l->n_made++] = room;
   l->failed = l->failed || !room;
   return room;
 }
 
-static void add_estimates(list *l) {
+static void add_estimates(array_list *l) {
   const dvbf_estimates *e = l->o->e;
   size_t n = e->count, t = e->steps;
   if (l->o->samples) { /* with one sample for each sequence x has the shape of data files */
-    add(l, "z", DVBF_FLOAT32, e->z, n, t, e->n_z);
+    list_array(l, "z", DVBF_FLOAT32, e->z, n, t, e->n_z);
     add_x(l, "x", e->x_samples);
     return;
   }
-  insert(add(l, "z", DVBF_FLOAT32, e->z, n, t, e->n_z), 1, e->samples);
-  add(l, "z_mean", DVBF_FLOAT32, e->z_mean, n, t, e->n_z);
-  add(l, "z_std", DVBF_FLOAT32, e->z_std, n, t, e->n_z);
+  insert(list_array(l, "z", DVBF_FLOAT32, e->z, n, t, e->n_z), 1, e->samples);
+  list_array(l, "z_mean", DVBF_FLOAT32, e->z_mean, n, t, e->n_z);
+  list_array(l, "z_std", DVBF_FLOAT32, e->z_std, n, t, e->n_z);
   add_x(l, "x", e->x);
   add_x(l, "x_std", e->x_std);
   insert(add_x(l, "x_quantiles", e->x_quantiles), 0, e->n_quantiles);
-  add(l, "quantiles", DVBF_FLOAT64, e->quantiles, e->n_quantiles, 0, 0);
+  list_array(l, "quantiles", DVBF_FLOAT64, e->quantiles, e->n_quantiles, 0, 0);
   insert(add_x(l, "x_samples", e->x_samples), 1, e->samples);
-  add(l, "length", DVBF_UINT32, e->length, n, 0, 0);
+  list_array(l, "length", DVBF_UINT32, e->length, n, 0, 0);
 }
 
-static void add_truth(list *l) {
+static void add_truth(array_list *l) {
   const dvbf_estimates *e = l->o->e;
   size_t size, each = e->steps * e->n_x;
   float *truth = dv_multiply(e->count, each, &size) ? make(l, size, sizeof *truth) : NULL;
@@ -166,7 +166,7 @@ static void add_truth(list *l) {
   add_x(l, "x_true", truth);
 }
 
-static void add_origins(list *l) {
+static void add_origins(array_list *l) {
   const dvbf_estimates *e = l->o->e;
   int64_t *sequence = make(l, e->count, sizeof *sequence), *step = make(l, e->count, sizeof *step);
   char(*name)[32] = make(l, e->count, sizeof *name);
@@ -179,14 +179,14 @@ static void add_origins(list *l) {
     memcpy(name[i], origin.name, sizeof name[i]);
     named = named || *origin.name;
   }
-  add(l, "sequence", DVBF_INT64, sequence, e->count, 0, 0);
-  add(l, "step", DVBF_INT64, step, e->count, 0, 0);
-  if (named) add(l, "name", DVBF_TEXT, name, e->count, sizeof *name, 0);
+  list_array(l, "sequence", DVBF_INT64, sequence, e->count, 0, 0);
+  list_array(l, "step", DVBF_INT64, step, e->count, 0, 0);
+  if (named) list_array(l, "name", DVBF_TEXT, name, e->count, sizeof *name, 0);
   const char *split = split_of(l->o);
-  add(l, "split", DVBF_TEXT, split, strlen(split), 0, 0);
+  list_array(l, "split", DVBF_TEXT, split, strlen(split), 0, 0);
 }
 
-static void add_times(list *l) {
+static void add_times(array_list *l) {
   const dvbf_estimates *e = l->o->e;
   size_t size;
   double *time = dv_multiply(e->count, e->steps, &size) ? make(l, size, sizeof *time) : NULL;
@@ -194,26 +194,26 @@ static void add_times(list *l) {
   if (!time) return;
   for (size_t k = 0; k < size; k++) time[k] = time_of(l->o, k / e->steps, k % e->steps);
   l->sample_time = l->o->data->sample_time;
-  add(l, "time", DVBF_FLOAT64, time, e->count, e->steps, 0);
-  add(l, "time_unit", DVBF_TEXT, unit, strlen(unit), 0, 0);
-  add(l, "sample_time", DVBF_FLOAT64, &l->sample_time, 0, 0, 0);
+  list_array(l, "time", DVBF_FLOAT64, time, e->count, e->steps, 0);
+  list_array(l, "time_unit", DVBF_TEXT, unit, strlen(unit), 0, 0);
+  list_array(l, "sample_time", DVBF_FLOAT64, &l->sample_time, 0, 0, 0);
 }
 
-static void add_columns(list *l) {
+static void add_columns(array_list *l) {
   const dvbf_data *d = l->o->data;
   const dvbf_estimates *e = l->o->e;
-  add(l, "x_names", DVBF_TEXT, d->x_names, e->n_x, sizeof *d->x_names, 0);
-  add(l, "x_units", DVBF_TEXT, d->x_units, e->n_x, sizeof *d->x_units, 0);
+  list_array(l, "x_names", DVBF_TEXT, d->x_names, e->n_x, sizeof *d->x_names, 0);
+  list_array(l, "x_units", DVBF_TEXT, d->x_units, e->n_x, sizeof *d->x_units, 0);
   if (!e->n_u) return;
-  add(l, "u_names", DVBF_TEXT, d->u_names, e->n_u, sizeof *d->u_names, 0);
-  add(l, "u_units", DVBF_TEXT, d->u_units, e->n_u, sizeof *d->u_units, 0);
+  list_array(l, "u_names", DVBF_TEXT, d->u_names, e->n_u, sizeof *d->u_names, 0);
+  list_array(l, "u_units", DVBF_TEXT, d->u_units, e->n_u, sizeof *d->u_units, 0);
 }
 
 static dvbf_status write_arrays(const estimate_file *o, const char *path, dvbf_error *error) {
-  list l = {.o = o};
+  array_list l = {.o = o};
   const dvbf_estimates *e = o->e;
   add_estimates(&l);
-  add(&l, "u", DVBF_FLOAT32, e->u, e->count, e->steps, e->n_u);
+  list_array(&l, "u", DVBF_FLOAT32, e->u, e->count, e->steps, e->n_u);
   if (o->sequences && !o->samples) add_truth(&l);
   if (o->sequences) add_origins(&l);
   if (o->sequences && o->data && o->data->sample_time > 0) add_times(&l);
@@ -228,7 +228,7 @@ static dvbf_status write_arrays(const estimate_file *o, const char *path, dvbf_e
 
 /* Spreadsheets take a text that begins with = for a formula, so such names get an apostrophe. */
 
-static void put_text(FILE *out, const char *text) {
+static void put_field(FILE *out, const char *text) {
   bool formula = *text && strchr("=+-@", *text), quotes = strpbrk(text, ",\"") || *text == ' ';
   if (quotes) putc('"', out);
   if (formula) putc('\'', out);
@@ -274,16 +274,16 @@ static void put_date(FILE *out, double time, int digits) {
   if (digits) fprintf(out, ".%0*.0f", digits, ticks - whole * unit);
 }
 
-typedef struct table {
+typedef struct csv_writer {
   const estimate_file *o;
   FILE *out;
   float *truth; /* [steps][n_x] of the sequence */
   int fraction; /* digits of times */
   bool heads;   /* the line to be written is the first, which names the columns */
-} table;
+} csv_writer;
 
 /* A value or, in the first line, the head of its column: NAME, NAME_std and so on, its unit in brackets. */
-static void put_cell(const table *w, char array, size_t k, const char *ending, const float *values,
+static void put_cell(const csv_writer *w, char array, size_t k, const char *ending, const float *values,
                      size_t at) {
   char name[32], text[128];
   const char *unit = unit_of(w->o, array, k);
@@ -294,10 +294,10 @@ static void put_cell(const table *w, char array, size_t k, const char *ending, c
   column_name(w->o, array, k, name);
   snprintf(text, sizeof text, "%s%s%s%s%s", name, ending, *unit ? " [" : "", unit, *unit ? "]" : "");
   putc(',', w->out);
-  put_text(w->out, text);
+  put_field(w->out, text);
 }
 
-static void put_quantile(const table *w, size_t k, size_t q, size_t at) {
+static void put_quantile(const csv_writer *w, size_t k, size_t q, size_t at) {
   const dvbf_estimates *e = w->o->e;
   char ending[40] = "";
   double percent = 100 * e->quantiles[q];
@@ -307,7 +307,7 @@ static void put_quantile(const table *w, size_t k, size_t q, size_t at) {
 }
 
 /* The columns behind the time: step t of estimate i. */
-static void put_columns(const table *w, size_t i, size_t t) {
+static void put_columns(const csv_writer *w, size_t i, size_t t) {
   const dvbf_estimates *e = w->o->e;
   const bool samples = w->o->samples;
   size_t row = i * e->steps + t;
@@ -326,7 +326,7 @@ static void put_columns(const table *w, size_t i, size_t t) {
   putc('\n', w->out);
 }
 
-static void put_rows(const table *w, size_t i) {
+static void put_rows(const csv_writer *w, size_t i) {
   const estimate_file *o = w->o;
   dvbf_origin origin = origin_of(o, i);
   size_t steps = o->e->length && o->e->length[i] < o->e->steps ? o->e->length[i] : o->e->steps;
@@ -334,7 +334,7 @@ static void put_rows(const table *w, size_t i) {
   for (size_t t = 0; t < steps; t++) {
     double time = time_of(o, i, t);
     fprintf(w->out, "%llu,", (unsigned long long)origin.sequence);
-    put_text(w->out, origin.name);
+    put_field(w->out, origin.name);
     fprintf(w->out, ",%s,%llu,", split_of(o), (unsigned long long)origin.step + t);
     if (o->data && o->data->dates)
       put_date(w->out, time, w->fraction);
@@ -353,7 +353,7 @@ static dvbf_status write_csv(const estimate_file *o, const char *path, dvbf_erro
                    "%.200s: a table with a row for each step has no room for x-samples; leave them out, or "
                    "write .h5, .npz or .mat",
                    path);
-  table w = {.o = o, .truth = dv_calloc(size ? size : 1, sizeof *w.truth), .fraction = fraction_of(o)};
+  csv_writer w = {.o = o, .truth = dv_calloc(size ? size : 1, sizeof *w.truth), .fraction = fraction_of(o)};
   dvbf_status status =
       w.truth ? dv_atomic_open(&file, path, error) : dv_fail_memory(error, "writing estimates");
   if (status) {
@@ -379,7 +379,7 @@ dvbf_status dvbf_estimates_check_path(const char *path, dvbf_error *error) {
                  dvbf_formats(true, endings));
 }
 
-static dvbf_status check(const estimate_file *o, const char *work, dvbf_error *error) {
+static dvbf_status check_request(const estimate_file *o, const char *work, dvbf_error *error) {
   static const char *const known[] = {"filter", "smooth", "predict", "sample"};
   bool found = false;
   for (int i = 0; i < 4; i++) found = found || !strcmp(work, known[i]);
@@ -412,7 +412,7 @@ dvbf_status dvbf_estimates_write(const dvbf_estimates *estimates, const char *wo
   estimate_file o = {.e = estimates, .data = data, .sequences = sequences};
   o.samples = !strcmp(work, "sample");
   o.states = strcmp(work, "predict") != 0;
-  dvbf_status status = check(&o, work, error);
+  dvbf_status status = check_request(&o, work, error);
   if (!status) status = dvbf_estimates_check_path(path, error);
   if (!status && sequences) status = dv_sequence_buffer(&o.buffer, sequences, estimates->steps, error);
   if (!status) status = (dv_text_ends_in(path, ".csv") ? write_csv : write_arrays)(&o, path, error);
