@@ -10,17 +10,17 @@
 #include <math.h>
 #include <string.h>
 
-enum { LEAST_SIZE = 96, GAP = 4 };
+enum { LEAST_SIZE = 96, COLUMN_GAP = 4 };
 
 /* ---- Chunks ---- */
 
 /* One chunk while it is written: its bytes are counted into the check sum. */
-typedef struct chunk {
+typedef struct png_chunk {
   FILE *stream;
   uint32_t sum;
-} chunk;
+} png_chunk;
 
-static void put(chunk *c, const void *bytes, size_t count) {
+static void put(png_chunk *c, const void *bytes, size_t count) {
   const unsigned char *at = bytes;
   for (size_t i = 0; i < count; i++) {
     c->sum ^= at[i];
@@ -29,19 +29,19 @@ static void put(chunk *c, const void *bytes, size_t count) {
   fwrite(bytes, 1, count, c->stream);
 }
 
-static void put_number(chunk *c, uint32_t value, int bytes) {
+static void put_number(png_chunk *c, uint32_t value, int bytes) {
   for (int i = bytes - 1; i >= 0; i--) put(c, &(unsigned char){(unsigned char)(value >> (8 * i) & 255)}, 1);
 }
 
-static chunk open_chunk(FILE *stream, const char *name, size_t size) {
-  chunk c = {stream, 0};
+static png_chunk open_chunk(FILE *stream, const char *name, size_t size) {
+  png_chunk c = {stream, 0};
   put_number(&c, (uint32_t)size, 4);
   c.sum = 0xFFFFFFFFU;
   put(&c, name, 4);
   return c;
 }
 
-static void close_chunk(chunk *c) {
+static void close_chunk(png_chunk *c) {
   put_number(c, c->sum ^ 0xFFFFFFFFU, 4);
 }
 
@@ -70,7 +70,7 @@ static void fill_surface(cairo_surface_t *surface, const dv_video *v, size_t fra
     for (size_t k = 0; k < v->columns; k++)
       for (size_t c = 0; c < side; c++) {
         uint32_t colour = colour_of(v, k, frame, r / factor, c / factor);
-        memcpy(data + r * stride + 4 * (k * (side + GAP) + c), &colour, sizeof colour);
+        memcpy(data + r * stride + 4 * (k * (side + COLUMN_GAP) + c), &colour, sizeof colour);
       }
   cairo_surface_mark_dirty(surface);
 }
@@ -80,7 +80,7 @@ static uint32_t number_at(const unsigned char *at) {
 }
 
 static void put_control(FILE *stream, const dv_video *v, uint32_t width, uint32_t height, uint32_t *number) {
-  chunk c = open_chunk(stream, "fcTL", 26);
+  png_chunk c = open_chunk(stream, "fcTL", 26);
   const uint32_t place[] = {(*number)++, width, height, 0, 0};
   for (size_t i = 0; i < sizeof place / sizeof *place; i++) put_number(&c, place[i], 4);
   put_number(&c, (uint32_t)lround(1000 * fmax(0.02, fmin(60, v->seconds))), 2);
@@ -90,7 +90,7 @@ static void put_control(FILE *stream, const dv_video *v, uint32_t width, uint32_
 }
 
 static void put_count(FILE *stream, const dv_video *v) {
-  chunk c = open_chunk(stream, "acTL", 8);
+  png_chunk c = open_chunk(stream, "acTL", 8);
   put_number(&c, (uint32_t)v->frames, 4);
   put_number(&c, 0, 4); /* for ever */
   close_chunk(&c);
@@ -106,7 +106,7 @@ static void put_frame(FILE *stream, const dv_video *v, const dv_markup *png, siz
   for (size_t at = 8, size; at + 12 <= png->length; at += 12 + size) {
     size = number_at(bytes + at);
     if (memcmp(bytes + at + 4, "IDAT", 4) != 0) continue;
-    chunk c = open_chunk(stream, frame ? "fdAT" : "IDAT", size + (frame ? 4 : 0));
+    png_chunk c = open_chunk(stream, frame ? "fdAT" : "IDAT", size + (frame ? 4 : 0));
     if (frame) put_number(&c, (*number)++, 4);
     put(&c, bytes + at + 8, size);
     close_chunk(&c);
@@ -123,14 +123,14 @@ static dvbf_status put_all(FILE *stream, const dv_video *v, cairo_surface_t *sur
     done = !cairo_surface_write_to_png_stream(surface, dv_cairo_receive, &png);
     if (done) put_frame(stream, v, &png, t, &number);
   }
-  chunk end = open_chunk(stream, "IEND", 0);
+  png_chunk end = open_chunk(stream, "IEND", 0);
   close_chunk(&end);
   dv_markup_free(&png);
   return done ? DVBF_OK : dv_fail_memory(error, "writing a video");
 }
 
 dvbf_status dv_apng_write(const char *path, const dv_video *v, dvbf_error *error) {
-  size_t side = factor_of(v) * v->size, width = v->columns * (side + GAP) - GAP;
+  size_t side = factor_of(v) * v->size, width = v->columns * (side + COLUMN_GAP) - COLUMN_GAP;
   dv_atomic_file file = {0};
   cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)side);
   dvbf_status status = cairo_surface_status(surface) ? dv_fail_memory(error, "writing a video") : DVBF_OK;

@@ -33,11 +33,11 @@ static dvbf_status read_picture(cairo_surface_t **out, const char *path, dvbf_er
   return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, cairo_status_to_string(status));
 }
 
-enum { MOST = 8 };
+enum { MOST_PICTURES = 8 };
 
 typedef struct collage {
   size_t count;
-  cairo_surface_t *pictures[MOST];
+  cairo_surface_t *pictures[MOST_PICTURES];
   double width, below, top; /* of all; of those below the first; height of the first */
 } collage;
 
@@ -55,7 +55,7 @@ static void draw_collage(cairo_t *cr, const void *figure) {
 }
 
 dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *figures, dvbf_error *error) {
-  collage c = {.count = count < MOST ? count : MOST};
+  collage c = {.count = count < MOST_PICTURES ? count : MOST_PICTURES};
   double height = 0;
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < c.count && !status; i++) {

@@ -19,7 +19,7 @@ typedef struct block {
   dv_view view[2];
 } block;
 
-typedef struct plan {
+typedef struct latent_plan {
   const dvbf_figure_latent *figure;
   size_t blocks;
   block block[2];
@@ -28,11 +28,11 @@ typedef struct plan {
   double width, height;                               /* of the page */
   double block_width, pitch, view_side, reading_side; /* pitch: from view to view */
   double views_top, view_height, readings_top;        /* height: from a view to the one below it */
-} plan;
+} latent_plan;
 
 /* ---- Computing ---- */
 
-static dvbf_status check(const dvbf_latent_model *m, dvbf_error *error) {
+static dvbf_status check_latent(const dvbf_latent_model *m, dvbf_error *error) {
   if (!m->z || !m->points || !m->n_z)
     return dv_fail(error, DVBF_ARGUMENT,
                    "the latent figure needs samples; it has %zu points of %zu dimensions", m->points, m->n_z);
@@ -41,7 +41,7 @@ static dvbf_status check(const dvbf_latent_model *m, dvbf_error *error) {
   return status ? status : dv_figure_check(m->velocity, m->points, "velocities", error);
 }
 
-static dvbf_status make_views(plan *p, block *b, dvbf_error *error) {
+static dvbf_status make_views(latent_plan *p, block *b, dvbf_error *error) {
   const dvbf_latent_model *m = b->model;
   const dv_reading *sine = &b->reading[DV_SINE], *cosine = &b->reading[DV_COSINE];
   dvbf_status status = DVBF_OK;
@@ -61,7 +61,7 @@ static dvbf_status make_views(plan *p, block *b, dvbf_error *error) {
 }
 
 /* Two models have one scale for each quantity, so that they can be compared. */
-static void share_scales(plan *p) {
+static void share_scales(latent_plan *p) {
   p->velocity_hue =
       (dv_hue){.map = dv_colour_sequential, .scale = dv_scale_empty(false), .label = velocity_label};
   for (size_t k = 0; k < DV_READINGS; k++) {
@@ -79,11 +79,11 @@ static void share_scales(plan *p) {
   dv_scale_finish(&p->velocity_hue.scale, 0);
 }
 
-static dvbf_status compute(plan *p, dvbf_error *error) {
+static dvbf_status compute_latent(latent_plan *p, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   for (size_t m = 0; m < p->blocks && !status; m++) {
     p->block[m].model = &p->figure->model[m];
-    status = check(p->block[m].model, error);
+    status = check_latent(p->block[m].model, error);
     const dvbf_latent_model *model = p->block[m].model;
     if (!status)
       status = dv_pendulum_read(p->block[m].reading, model->z, model->points, model->n_z, model->angle,
@@ -95,7 +95,7 @@ static dvbf_status compute(plan *p, dvbf_error *error) {
   return status;
 }
 
-static void clear(plan *p) {
+static void clear(latent_plan *p) {
   for (size_t m = 0; m < p->blocks; m++) {
     dv_readings_clear(p->block[m].reading, DV_READINGS);
     for (size_t k = 0; k < 2; k++) dv_view_clear(&p->block[m].view[k]);
@@ -109,7 +109,7 @@ static const double heading = 34, between_blocks = 22, gap = 14, above_reading =
 
 /* Parts that are left out make the page narrower. A narrow figure has all views and regressions of a block
  * below each other. */
-static void place(plan *p) {
+static void place(latent_plan *p) {
   bool narrow = p->figure->narrow, titled = false, coloured = false, fitted = false;
   size_t most_views = 1;
   double used = 0;
@@ -143,7 +143,7 @@ static void place(plan *p) {
 
 /* ---- Drawing ---- */
 
-static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, dv_axes axes) {
+static void draw_reading(cairo_t *cr, const latent_plan *p, const block *b, size_t k, dv_axes axes) {
   axes.across = axes.up = p->readings[k];
   axes.across_label = "true";
   axes.ticks = 4;
@@ -164,7 +164,7 @@ static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, d
           k == DV_VELOCITY ? velocity_label : b->reading[k].name);
 }
 
-static void draw_readings(cairo_t *cr, const plan *p, const block *b, double x) {
+static void draw_readings(cairo_t *cr, const latent_plan *p, const block *b, double x) {
   bool first = true, narrow = p->figure->narrow;
   double y = p->readings_top + above_reading;
   for (size_t k = 0; k < DV_READINGS; k++) {
@@ -185,7 +185,7 @@ static void draw_readings(cairo_t *cr, const plan *p, const block *b, double x) 
   }
 }
 
-static void draw_block(cairo_t *cr, const plan *p, const block *b, double x) {
+static void draw_block(cairo_t *cr, const latent_plan *p, const block *b, double x) {
   double top = p->views_top, side = p->view_side;
   dv_text_style style = {.size = DV_TEXT_HEADING, .across = 0.5, .bold = true, .longest = p->block_width};
   if (b->model->title) dv_text(cr, x + p->block_width / 2, top - heading + 10, style, b->model->title);
@@ -201,7 +201,7 @@ static void draw_block(cairo_t *cr, const plan *p, const block *b, double x) {
 }
 
 static void draw(cairo_t *cr, const void *figure) {
-  const plan *p = figure;
+  const latent_plan *p = figure;
   dv_figure_title(cr, p->width, p->figure->title);
   for (size_t m = 0; m < p->blocks; m++)
     draw_block(cr, p, &p->block[m], DV_FIGURE_MARGIN + (double)m * (p->block_width + between_blocks));
@@ -211,8 +211,8 @@ dvbf_status dvbf_draw_latent(const dvbf_figure_latent *figure, const char *path,
   if (figure->models < 1 || figure->models > 2)
     return dv_fail(error, DVBF_ARGUMENT, "%.200s: the latent figure shows 1 or 2 models, not %zu", path,
                    figure->models);
-  plan p = {.figure = figure, .blocks = figure->models};
-  dvbf_status status = compute(&p, error);
+  latent_plan p = {.figure = figure, .blocks = figure->models};
+  dvbf_status status = compute_latent(&p, error);
   if (!status) {
     place(&p);
     status = dv_figure_write(path, p.width, p.height, draw, &p, error);

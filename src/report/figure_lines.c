@@ -11,7 +11,7 @@
 
 /* ---- Page ---- */
 
-enum { MOST_ENTRIES = 2 * DV_COLOUR_LINES + 4 };
+enum { LEGEND_ENTRIES = 2 * DV_COLOUR_LINES + 4 };
 
 /* Draws one panel into the box of `axes`. */
 typedef void panel_fn(cairo_t *cr, const void *figure, size_t panel, dv_axes axes);
@@ -21,7 +21,7 @@ typedef struct page {
   double width, box_height, right, between; /* right: half of the last tick's label */
   bool stacked;                             /* panels below each other */
   size_t panels, n_entries;
-  dv_legend_entry entries[MOST_ENTRIES];
+  dv_legend_entry entries[LEGEND_ENTRIES];
   panel_fn *panel;
   const void *figure;
   double legend_room, top, down; /* top: of the first box; down: from a panel to the one below it */
@@ -275,14 +275,14 @@ dvbf_status dvbf_draw_errors(const dvbf_figure_errors *figure, const char *path,
 /* ---- Signals ---- */
 
 enum { MOST_PANELS = 4 };
-enum { TRUTH, PREDICTED, LOW, HIGH, LINES };
+enum { TRUTH, PREDICTED, LOW, HIGH, SIGNAL_LINES };
 
 /* The figure with its columns as curves. */
 typedef struct signals {
   const dvbf_figure_signals *figure;
   size_t panels;
   double *at;    /* [steps] of the axis */
-  double *lines; /* [LINES][panels][steps] */
+  double *lines; /* [SIGNAL_LINES][panels][steps] */
 } signals;
 
 static bool has_interval(const dvbf_figure_signals *f) {
@@ -315,10 +315,11 @@ static void label_of(char out[64], const dvbf_figure_signals *f, size_t k) {
 static void draw_signals(cairo_t *cr, const void *figure, size_t k, dv_axes axes) {
   const signals *s = figure;
   const dvbf_figure_signals *f = s->figure;
-  const dv_stroke strokes[LINES] = {truth_stroke, dv_figure_stroke(1), interval_stroke(), interval_stroke()};
-  const double *lines[LINES];
+  const dv_stroke strokes[SIGNAL_LINES] = {truth_stroke, dv_figure_stroke(1), interval_stroke(),
+                                           interval_stroke()};
+  const double *lines[SIGNAL_LINES];
   char name[64];
-  for (size_t i = 0; i < LINES; i++) lines[i] = s->lines + (i * s->panels + k) * f->steps;
+  for (size_t i = 0; i < SIGNAL_LINES; i++) lines[i] = s->lines + (i * s->panels + k) * f->steps;
   label_of(name, f, k);
   axes.across = dv_scale_empty(false);
   axes.up = dv_scale_empty(false);
@@ -332,7 +333,7 @@ static void draw_signals(cairo_t *cr, const void *figure, size_t k, dv_axes axes
   axes.across.whole = f->sample_time <= 0;
   dv_scale_finish(&axes.up, 0.1);
   dv_axes_draw_back(cr, &axes);
-  for (size_t i = LOW; i < LINES && has_interval(f); i++)
+  for (size_t i = LOW; i < SIGNAL_LINES && has_interval(f); i++)
     dv_curve_draw(cr, &axes, s->at, lines[i], f->steps, strokes[i]);
   for (size_t i = TRUTH; i < LOW; i++) dv_curve_draw(cr, &axes, s->at, lines[i], f->steps, strokes[i]);
   double unit = f->sample_time > 0 ? f->sample_time : 1;
@@ -343,13 +344,13 @@ static void draw_signals(cairo_t *cr, const void *figure, size_t k, dv_axes axes
 
 static bool spread(signals *s) {
   const dvbf_figure_signals *f = s->figure;
-  const float *const from[LINES] = {f->truth, f->prediction, f->low, f->high};
+  const float *const from[SIGNAL_LINES] = {f->truth, f->prediction, f->low, f->high};
   s->at = dv_calloc(f->steps, sizeof *s->at);
-  s->lines = dv_calloc(f->steps, LINES * s->panels * sizeof *s->lines);
+  s->lines = dv_calloc(f->steps, SIGNAL_LINES * s->panels * sizeof *s->lines);
   if (!s->at || !s->lines) return false;
   for (size_t t = 0; t < f->steps; t++) {
     s->at[t] = f->start + (double)t * (f->sample_time > 0 ? f->sample_time : 1);
-    for (size_t i = 0; i < LINES * s->panels; i++)
+    for (size_t i = 0; i < SIGNAL_LINES * s->panels; i++)
       if (from[i / s->panels])
         s->lines[i * f->steps + t] = (double)from[i / s->panels][t * f->columns + i % s->panels];
   }

@@ -13,7 +13,7 @@
 
 enum { WALKS = 3, VIEWS = 2 };
 
-typedef struct plan {
+typedef struct walks_plan {
   const dvbf_figure_walks *figure;
   size_t total;        /* samples, then the steps of all walks, then the attractor */
   size_t first[WALKS]; /* where each walk begins */
@@ -24,11 +24,11 @@ typedef struct plan {
   dv_hue hue;
   double width, box_width, box_height; /* of the page and of the box of a view */
   double distance, spread; /* between the ends of two walks; of the samples or walks around their mean */
-} plan;
+} walks_plan;
 
 /* ---- Computing ---- */
 
-static dvbf_status check(const dvbf_figure_walks *f, const char *path, dvbf_error *error) {
+static dvbf_status check_walks(const dvbf_figure_walks *f, const char *path, dvbf_error *error) {
   if (f->walks < 1 || f->walks > WALKS || !f->n_z)
     return dv_fail(error, DVBF_ARGUMENT,
                    "%.200s: the figure shows 1 to %d walks in at least 1 dimension, not %zu "
@@ -50,7 +50,7 @@ static size_t samples_of(const dvbf_figure_walks *f) {
   return f->z ? f->points : 0;
 }
 
-static dvbf_status gather(plan *p, dvbf_error *error) {
+static dvbf_status gather(walks_plan *p, dvbf_error *error) {
   const dvbf_figure_walks *f = p->figure;
   size_t at = samples_of(f), n = f->n_z, longest = 0;
   p->total = at + (f->attractor ? 1 : 0);
@@ -90,12 +90,12 @@ static double distance_of(const float *a, const float *b, size_t n) {
   return sqrt(sum);
 }
 
-static const float *end_of(const plan *p, size_t k) {
+static const float *end_of(const walks_plan *p, size_t k) {
   return p->z + (p->first[k] + p->figure->walk[k].steps - 1) * p->figure->n_z;
 }
 
 /* The planes of sin and cos of the angle, and of cos and velocity. */
-static dvbf_status read_views(plan *p, dvbf_error *error) {
+static dvbf_status read_views(walks_plan *p, dvbf_error *error) {
   const dvbf_figure_walks *f = p->figure;
   dv_reading r[DV_READINGS];
   dvbf_status status = dv_pendulum_read(r, f->z, f->points, f->n_z, f->angle, f->velocity, error);
@@ -110,7 +110,7 @@ static dvbf_status read_views(plan *p, dvbf_error *error) {
 
 /* The first principal axis against the second and the third; of two dimensions the coordinates, and of one
  * the coordinate against time, without the samples. */
-static dvbf_status plain_views(plan *p, dvbf_error *error) {
+static dvbf_status plain_views(walks_plan *p, dvbf_error *error) {
   dv_cloud cloud;
   dvbf_status status = dv_cloud_make(&cloud, p->z, p->total, p->figure->n_z, error);
   bool flat = cloud.axes == 1, principal = cloud.axes > 2;
@@ -140,7 +140,7 @@ static dvbf_status plain_views(plan *p, dvbf_error *error) {
   return status;
 }
 
-static dvbf_status compute(plan *p, dvbf_error *error) {
+static dvbf_status compute_walks(walks_plan *p, dvbf_error *error) {
   const dvbf_figure_walks *f = p->figure;
   dvbf_status status = gather(p, error);
   if (status) return status;
@@ -155,12 +155,12 @@ static dvbf_status compute(plan *p, dvbf_error *error) {
 
 static const double left_next = 60, heading = 32, legend_room = 32, between_rows = 12;
 
-enum { START, END, ATTRACTOR };
+enum { WALK_START, END, ATTRACTOR };
 
 static void draw_mark(cairo_t *cr, double x, double y, int mark) {
   cairo_new_path(cr);
   cairo_set_line_width(cr, 2);
-  if (mark == START) cairo_arc(cr, x, y, 6, 0, 2 * M_PI);
+  if (mark == WALK_START) cairo_arc(cr, x, y, 6, 0, 2 * M_PI);
   if (mark == END) cairo_rectangle(cr, x - 5.5, y - 5.5, 11, 11);
   if (mark != ATTRACTOR) {
     dv_colour_set(cr, (dv_colour){1, 1, 1});
@@ -187,7 +187,7 @@ static dv_colour faint_map(double t) {
   return (dv_colour){0.84, 0.84, 0.85};
 }
 
-static void draw_walk(cairo_t *cr, const plan *p, const dv_view *v, size_t k, dv_axes axes) {
+static void draw_walk(cairo_t *cr, const walks_plan *p, const dv_view *v, size_t k, dv_axes axes) {
   const dvbf_figure_walks *f = p->figure;
   size_t first = p->first[k], steps = f->walk[k].steps;
   dv_hue faint = {.map = faint_map};
@@ -196,15 +196,15 @@ static void draw_walk(cairo_t *cr, const plan *p, const dv_view *v, size_t k, dv
   dv_curve_draw(cr, &axes, v->across + first, v->up + first, steps, (dv_stroke){{0.45, 0.45, 0.47}, 1.2, 0});
   dv_scatter_draw(cr, &axes, v->across + first, v->up + first, p->step + first, steps, &p->hue);
   dv_axes_draw_frame(cr, &axes);
-  draw_mark_at(cr, &axes, v, first, START);
+  draw_mark_at(cr, &axes, v, first, WALK_START);
   draw_mark_at(cr, &axes, v, first + steps - 1, END);
   if (f->attractor) draw_mark_at(cr, &axes, v, p->total - 1, ATTRACTOR);
 }
 
-static void draw_legend(cairo_t *cr, const plan *p, double x, double y, double right) {
+static void draw_legend(cairo_t *cr, const walks_plan *p, double x, double y, double right) {
   static const char *const names[] = {"start", "end", "attractor of the truth"};
   dv_text_style style = {.size = DV_TEXT_TICK};
-  for (int mark = START; mark <= (p->figure->attractor ? ATTRACTOR : END); mark++) {
+  for (int mark = WALK_START; mark <= (p->figure->attractor ? ATTRACTOR : END); mark++) {
     draw_mark(cr, x + 8, y, mark);
     dv_text(cr, x + 24, y, style, names[mark]);
     x += 24 + dv_text_length(cr, style, names[mark]) + 26;
@@ -217,7 +217,7 @@ static void draw_legend(cairo_t *cr, const plan *p, double x, double y, double r
   if (p->figure->walks > 1) dv_text(cr, right, y, style, text);
 }
 
-static void draw_name(cairo_t *cr, const plan *p, size_t k, double x, double y, double room) {
+static void draw_name(cairo_t *cr, const walks_plan *p, size_t k, double x, double y, double room) {
   const dvbf_figure_walks *f = p->figure;
   dv_text_style style = {.size = DV_TEXT_LABEL, .bold = true, .longest = 0.48 * room};
   dv_text(cr, x, y, style, f->walk[k].name ? f->walk[k].name : "walk");
@@ -229,7 +229,7 @@ static void draw_name(cairo_t *cr, const plan *p, size_t k, double x, double y, 
 
 /* Walks across, projections down. */
 static void draw(cairo_t *cr, const void *figure) {
-  const plan *p = figure;
+  const walks_plan *p = figure;
   double top = DV_FIGURE_MARGIN + dv_figure_title_height(p->figure->title);
   double width = p->box_width, height = p->box_height;
   dv_figure_title(cr, p->width, p->figure->title);
@@ -253,9 +253,9 @@ static void draw(cairo_t *cr, const void *figure) {
 }
 
 dvbf_status dvbf_draw_walks(const dvbf_figure_walks *figure, const char *path, dvbf_error *error) {
-  plan p = {.figure = figure};
-  dvbf_status status = check(figure, path, error);
-  if (!status) status = compute(&p, error);
+  walks_plan p = {.figure = figure};
+  dvbf_status status = check_walks(figure, path, error);
+  if (!status) status = compute_walks(&p, error);
   if (!status) {
     double walks = (double)figure->walks;
     p.width = figure->walks > 1 ? DV_FIGURE_WIDTH : 720;

@@ -56,7 +56,7 @@ static json_t *stability_json(const dvbf_stability *s) {
 
 /* ---- Verdict ---- */
 
-enum { MOST = 64 }; /* columns listed one by one; pixels of images are not */
+enum { LISTED_COLUMNS = 64 }; /* columns listed one by one; pixels of images are not */
 
 static const char *const ways[DVBF_WAYS] = {"mean", "last", "linear", "learned"};
 
@@ -64,7 +64,7 @@ static json_t *score_json(const dvbf_verdict *v, const dvbf_score *s) {
   if (isnan(s->rmse)) return json_null();
   json_t *columns = json_object();
   bool whole = columns;
-  for (size_t k = 0; k < v->n_x && v->n_x <= MOST; k++)
+  for (size_t k = 0; k < v->n_x && v->n_x <= LISTED_COLUMNS; k++)
     whole &= set(columns, v->names[k],
                  json_pack("{s:o, s:o}", "rmse", dv_json_number(s->rmse_by_column[k]), "fit",
                            dv_json_number(s->fit_by_column[k])));
@@ -86,7 +86,7 @@ static json_t *whiteness_json(const dvbf_verdict *v) {
   if (isnan(w->band)) return json_null();
   json_t *columns = json_object();
   bool whole = columns;
-  for (size_t k = 0; k < v->n_x && v->n_x <= MOST; k++)
+  for (size_t k = 0; k < v->n_x && v->n_x <= LISTED_COLUMNS; k++)
     whole &= set(columns, v->names[k],
                  json_pack("{s:o, s:o}", "p", dv_json_number(w->p[k]), "autocorrelation",
                            dv_json_numbers(w->autocorrelation[k], DVBF_LAGS)));

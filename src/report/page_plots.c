@@ -14,7 +14,7 @@
 
 /* ---- Numbers in 16 bits ---- */
 
-enum { STEPS = 65534, MISSING = 65535 }; /* steps from the lowest to the highest value */
+enum { CODE_STEPS = 65534, MISSING = 65535 }; /* steps from the lowest to the highest value */
 
 static json_t *number(double value) {
   return value == rint(value) && fabs(value) < 1e9 ? json_integer((json_int_t)value) : json_real(value);
@@ -32,7 +32,7 @@ static void add_coded(dv_markup *m, json_t *about, const double *values, size_t 
       if (isfinite(values[i])) low = fmin(low, values[i]), high = fmax(high, values[i]);
     if (low > high) low = high = 0;
   }
-  double unit = high > low ? STEPS / (high - low) : 0;
+  double unit = high > low ? CODE_STEPS / (high - low) : 0;
   for (size_t i = 0; coded && i < count; i++) { /* low byte first on every machine */
     long code = isfinite(values[i]) ? lround((values[i] - low) * unit) : MISSING;
     coded[2 * i] = code & 255, coded[2 * i + 1] = (unsigned char)(code >> 8);

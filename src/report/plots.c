@@ -64,7 +64,7 @@ enum { MOST_POINTS = 12000, MOST_POINTS_SVG = 2000 };
 
 /* Colours are rounded to this many levels, which cannot be seen, because dots of one colour share one path.
  */
-enum { LEVELS = 64, MISSING = LEVELS };
+enum { LEVELS = 64, MISSING_LEVEL = LEVELS };
 
 dv_hue dv_hue_values(const float *values, size_t count, const char *label) {
   dv_hue hue = {.map = dv_colour_sequential, .scale = dv_scale_empty(false), .label = label};
@@ -81,13 +81,13 @@ dv_hue dv_hue_angle(const char *label) {
 static int level_of(const dv_hue *hue, const float *values, size_t i) {
   if (!values) return 0;
   double t = dv_scale_place(&hue->scale, values[i]);
-  if (!isfinite(t)) return MISSING;
+  if (!isfinite(t)) return MISSING_LEVEL;
   if (hue->angle) t -= floor(t); /* once around: the ends are one colour */
   return (int)fmin(fmax(t * LEVELS, 0), LEVELS - 1);
 }
 
-static dv_colour colour_of(const dv_hue *hue, int level) {
-  if (level == MISSING) return dv_colour_missing;
+static dv_colour level_colour(const dv_hue *hue, int level) {
+  if (level == MISSING_LEVEL) return dv_colour_missing;
   if (!hue->map) return dv_colour_lines[0];
   return hue->map((level + 0.5) / LEVELS);
 }
@@ -135,11 +135,11 @@ void dv_scatter_draw(cairo_t *cr, const dv_axes *axes, const double *across, con
   cairo_set_line_width(cr, 2 * radius);
   for (size_t layer = 0; layer < LAYERS; layer++) {
     size_t begin = layer * shown / LAYERS, end = (layer + 1) * shown / LAYERS, i = first;
-    for (int level = 0; level <= MISSING; level++) {
+    for (int level = 0; level <= MISSING_LEVEL; level++) {
       i = first;
       for (size_t k = begin; k < end; k++, i = (i + step) % count)
         if (level_of(hue, values, i) == level) add_dot(cr, axes, across[i], up[i]);
-      dv_colour colour = colour_of(hue, level);
+      dv_colour colour = level_colour(hue, level);
       cairo_set_source_rgba(cr, colour.red, colour.green, colour.blue, 0.85);
       if (cairo_has_current_point(cr)) cairo_stroke(cr);
     }
@@ -324,7 +324,7 @@ static void add_angles(dv_points *p, const dvbf_data *data, size_t n_s) {
     }
 }
 
-enum { MOST_VALUES = 1 << 24 }; /* of signals */
+enum { MOST_SIGNAL_VALUES = 1 << 24 }; /* of signals */
 
 static void list_columns(dv_points *p, const dvbf_data *data, const dvbf_sequences *s) {
   char label[64];
@@ -333,7 +333,7 @@ static void list_columns(dv_points *p, const dvbf_data *data, const dvbf_sequenc
                      [DV_OF_U] = s->n_u < DV_SIGNAL_INPUTS ? s->n_u : DV_SIGNAL_INPUTS,
                      [DV_OF_STEP] = 1};
   static const char *const groups[] = {"", "ground truth", "signals", "inputs", "time"};
-  if (data->image_height || counts[DV_OF_X] > MOST_VALUES / (p->count + 1)) counts[DV_OF_X] = 0;
+  if (data->image_height || counts[DV_OF_X] > MOST_SIGNAL_VALUES / (p->count + 1)) counts[DV_OF_X] = 0;
   add_angles(p, data, s->n_s);
   for (int kind = DV_OF_STATE; kind <= DV_OF_STEP; kind++)
     for (size_t k = 0; k < counts[kind]; k++) {
@@ -359,8 +359,8 @@ static float value_of(const dv_column *c, const dvbf_sequences *s, const float *
   return (float)t + 1;
 }
 
-static dvbf_status gather(dv_points *p, const dvbf_data *data, const dvbf_sequences *s, const dv_paths *paths,
-                          dvbf_error *error) {
+static dvbf_status gather_points(dv_points *p, const dvbf_data *data, const dvbf_sequences *s,
+                                 const dv_paths *paths, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   size_t n = 0, width = p->n_z = paths->n_z;
   for (size_t i = 0; i < s->count; i++) p->count += dvbf_sequence_length(s, i);
@@ -395,7 +395,7 @@ dvbf_status dv_points_sample(dv_points *out, const dvbf_model *model, const dvbf
   dv_paths *paths = NULL;
   *out = (dv_points){0};
   dvbf_status status = dv_paths_of(&paths, model, sequences, options, error);
-  if (!status) status = gather(out, data, sequences, paths, error);
+  if (!status) status = gather_points(out, data, sequences, paths, error);
   dv_paths_free(paths);
   return status;
 }

@@ -102,7 +102,7 @@ static dvbf_status add_bound(dvbf_page *page, const dv_section *c, dvbf_error *e
   return dv_table_end(page, &t, error);
 }
 
-static dvbf_status add_regressions(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+static dvbf_status add_regression_table(dvbf_page *page, const dv_section *c, dvbf_error *error) {
   const dvbf_evaluation *e = c->evaluation;
   size_t count = e->n_regressions < 100 ? e->n_regressions : 100;
   if (!count) return DVBF_OK;
@@ -121,13 +121,13 @@ static dvbf_status add_tables(dvbf_page *page, const dv_section *c, const dv_sho
   dvbf_status status =
       dvbf_page_heading(page, 2, c->evaluation->n_regressions ? "Likelihood and state" : "Likelihood", error);
   if (!status) status = add_bound(page, c, error);
-  if (!status) status = add_regressions(page, c, error);
+  if (!status) status = add_regression_table(page, c, error);
   return status;
 }
 
 /* ---- Error tables ---- */
 
-enum { OPEN = 12, MOST = 64 }; /* columns that have a row of their own, folded away beyond OPEN */
+enum { UNFOLDED = 12, DETAILED = 64 }; /* columns that have a row of their own, folded away beyond UNFOLDED */
 
 static bool has_linear(const dvbf_verdict *v) {
   return !isnan(v->one_step.score[DVBF_BY_LINEAR].rmse) || !isnan(v->free_run.score[DVBF_BY_LINEAR].rmse);
@@ -175,13 +175,13 @@ static void put_column(dvbf_table *t, size_t row, const dv_section *c, const dvb
   }
 }
 
-static dvbf_status add_columns(dvbf_page *page, const dv_section *c, const dvbf_verdict *v,
-                               dvbf_error *error) {
+static dvbf_status add_column_errors(dvbf_page *page, const dv_section *c, const dvbf_verdict *v,
+                                     dvbf_error *error) {
   static const char *const heads[2][8] = {
       {"column", "one step", "fit", "free run", "fit", NULL},
       {"column", "one step", "fit", "linear", "free run", "fit", "linear", NULL}};
-  bool fold = v->n_x > OPEN;
-  if (c->data->image_height || v->n_x > MOST) return DVBF_OK;
+  bool fold = v->n_x > UNFOLDED;
+  if (c->data->image_height || v->n_x > DETAILED) return DVBF_OK;
   dvbf_status status = fold ? dv_page_fold(page, "RMSE of each column", error) : DVBF_OK;
   if (status) return status;
   dvbf_table t = dv_table_of("RMSE of each column in its own unit, and fit, of the learned model", v->n_x,
@@ -229,8 +229,8 @@ static const char *kind_of(const dvbf_verdict *v) {
   return !v->useful ? "verdict bad" : beaten ? "verdict fair" : "verdict good";
 }
 
-static dvbf_status add_verdict(dvbf_page *page, const dv_section *c, const dv_shown *shown,
-                               dvbf_error *error) {
+static dvbf_status add_sentence(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                                dvbf_error *error) {
   const dvbf_verdict *v = c->evaluation->verdict;
   char text[600];
   if (!v) return DVBF_OK;
@@ -248,7 +248,7 @@ static dvbf_status add_scores(dvbf_page *page, const dv_section *c, const dv_sho
   if (!status) status = add_nats(page, v, error);
   if (status || !(v->one_step.origins + v->free_run.origins)) return status;
   status = add_errors(page, c, v, error);
-  if (!status) status = add_columns(page, c, v, error);
+  if (!status) status = add_column_errors(page, c, v, error);
   if (!status) status = add_calibration(page, v, error);
   if (status || !c->evaluation->stability) return status;
   snprintf(text, sizeof text, "Stability: %s.", c->evaluation->stability->sentence);
@@ -272,7 +272,7 @@ static long long size_of(const char *path) {
 }
 
 /* The SVG of a figure, or its PNG if that is smaller; false without such a figure. */
-static bool choose(dv_path out, const dv_section *c, const char *name) {
+static bool choose_picture(dv_path out, const dv_section *c, const char *name) {
   dv_section_figure_path(out, c, name, ".svg");
   if (size_of(out) > LARGE) dv_section_figure_path(out, c, name, ".png");
   return size_of(out) > 0;
@@ -283,9 +283,9 @@ dvbf_status dv_section_embed(dvbf_page *page, const dv_section *c, const char *n
   dv_path path, other;
   char narrow_name[64];
   if (drawn) return dv_section_drawn(page, c, name, drawn, error);
-  choose(path, c, name);
+  choose_picture(path, c, name);
   snprintf(narrow_name, sizeof narrow_name, "%.50s-narrow", name);
-  narrow = narrow && choose(other, c, narrow_name);
+  narrow = narrow && choose_picture(other, c, narrow_name);
   return dv_page_picture(page, path, narrow ? other : NULL, caption, alternative, error);
 }
 
@@ -299,7 +299,7 @@ dvbf_status dv_section_drawn(dvbf_page *page, const dv_section *c, const char *n
 
 /* ---- Latent space ---- */
 
-static dvbf_status add_space(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
+static dvbf_status show_space(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
   dvbf_space_column *columns = dv_calloc(p->n_columns, sizeof *columns);
   if (!columns) return dv_fail_memory(error, "showing the latent space");
   for (size_t i = 0; i < p->n_columns; i++)
@@ -318,7 +318,7 @@ static dvbf_status add_space(dvbf_page *page, const dv_section *c, const dv_poin
   return status == DVBF_ARGUMENT ? leave_out(page, c, error->message, error) : status;
 }
 
-static dvbf_status add_latent(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
+static dvbf_status draw_latent(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
   const dv_column *angle = dv_points_column(p, "angle"), *velocity = dv_points_column(p, "vel");
   dv_path path;
   if (!angle) return DVBF_OK;
@@ -370,8 +370,8 @@ static dvbf_status add_ball(dvbf_page *page, const dv_section *c, const dv_point
 static dvbf_status add_latent_space(dvbf_page *page, const dv_section *c, const dv_shown *shown,
                                     dvbf_error *error) {
   dvbf_status status = dvbf_page_heading(page, 2, "Latent space", error);
-  if (!status) status = add_space(page, c, &shown->points, error);
-  if (!status) status = add_latent(page, c, &shown->points, error);
+  if (!status) status = show_space(page, c, &shown->points, error);
+  if (!status) status = draw_latent(page, c, &shown->points, error);
   if (!status) status = add_ball(page, c, &shown->points, error);
   return status;
 }
@@ -514,9 +514,9 @@ static dvbf_status add_settings(dvbf_page *page, const dv_section *c, const dv_s
 
 dvbf_status dv_section_add(dvbf_page *page, const dv_section *c, dvbf_error *error) {
   static dv_section_part *const parts[] = {
-      add_verdict, add_opening,        dv_section_signals,   add_video,        dv_section_tracks,
-      add_scores,  dv_section_horizon, dv_section_residuals, add_latent_space, dv_section_curves,
-      add_tables,  dv_section_search,  add_settings};
+      add_sentence, add_opening,        dv_section_signals,   add_video,        dv_section_tracks,
+      add_scores,   dv_section_horizon, dv_section_residuals, add_latent_space, dv_section_curves,
+      add_tables,   dv_section_search,  add_settings};
   dv_shown shown = {0};
   dvbf_status status = infer(&shown, c, error);
   if (!status) status = dvbf_page_heading(page, 1, c->name, error);
@@ -538,7 +538,7 @@ static void folder_of(dv_path out, const char *path) {
 }
 
 /* Refuses existing files before anything is written. */
-static dvbf_status refuse(const dv_section *c, const char *path, bool force, dvbf_error *error) {
+static dvbf_status refuse_files(const dv_section *c, const char *path, bool force, dvbf_error *error) {
   static const char *const figures[] = {"errors", "strips",        "signals", "latent",
                                         "ball",   "latent-narrow", "curves",  "ball-narrow"};
   dv_path figure;
@@ -576,7 +576,7 @@ dvbf_status dvbf_report_write(const char *path, const dvbf_model *model, const d
   if (!dv_settings_evaluate(settings, error)) return error->status;
   folder_of(folder, path);
   dv_join(figures, folder, "figures");
-  dvbf_status status = refuse(&chapter, path, o->force, error);
+  dvbf_status status = refuse_files(&chapter, path, o->force, error);
   if (!status) status = dvbf_data_split(&chapter.sequences, data, settings, error);
   if (!status) status = dvbf_settings_get(settings, "split", split, sizeof split, error);
   if (!status) status = dvbf_folder_make(folder, error); /* before the work begins */

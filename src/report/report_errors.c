@@ -14,7 +14,7 @@
 
 /* ---- Learning curves ---- */
 
-enum { STARTS = 8 }; /* that are shown, the last ones */
+enum { SHOWN_STARTS = 8 }; /* that are shown, the last ones */
 
 /* One curve of all runs; the last run is the one that counts. */
 static size_t list_series(dv_series *out, const dvbf_metrics *m, size_t first, size_t curve,
@@ -35,8 +35,8 @@ static size_t list_series(dv_series *out, const dvbf_metrics *m, size_t first, s
 }
 
 static void add_panels(dv_plot *plot, const dv_section *c, const dvbf_metrics *m) {
-  dv_series series[2 * STARTS];
-  size_t first = m->n_runs > STARTS ? m->n_runs - STARTS : 0;
+  dv_series series[2 * SHOWN_STARTS];
+  size_t first = m->n_runs > SHOWN_STARTS ? m->n_runs - SHOWN_STARTS : 0;
   bool pictures = c->data->image_height;
   dv_plot_mark kept = {"update that was kept", (double)dvbf_model_describe(c->model).updates, false,
                        DV_PLOT_KEPT};
@@ -291,7 +291,7 @@ dvbf_status dv_section_horizon(dvbf_page *page, const dv_section *c, const dv_sh
 
 /* ---- Residuals ---- */
 
-enum { COLUMNS = 64, SHARES = 19 }; /* central shares of 5 %, 10 %, ... 95 % */
+enum { RESIDUALS = 64, SHARES = 19 }; /* central shares of 5 %, 10 %, ... 95 % */
 
 static void add_autocorrelation(dv_plot *plot, const dv_section *c, const dvbf_whiteness *w, size_t k) {
   double time = c->data->sample_time > 0 ? c->data->sample_time : 1;
@@ -409,7 +409,7 @@ static dvbf_status add_residual_plot(dvbf_page *page, const dv_section *c, const
     add_histogram(&plot, v, 0, v->n_x);
     add_coverage(&plot, v, 0, v->n_x);
   }
-  for (size_t k = 0; white && k < v->n_x && v->n_x <= COLUMNS; k++) add_residual_view(&plot, c, v, k);
+  for (size_t k = 0; white && k < v->n_x && v->n_x <= RESIDUALS; k++) add_residual_view(&plot, c, v, k);
   snprintf(caption, sizeof caption,
            "Innovations are the errors one step ahead. Those of a perfect filter are white and, over the "
            "deviation that it expects, normal; and a central interval of p %% holds p %% of the values.");
@@ -434,8 +434,8 @@ dvbf_status dv_section_residuals(dvbf_page *page, const dv_section *c, const dv_
 /* ---- Signals ---- */
 
 /* The first sequence as a figure. */
-static dvbf_status draw_signals(dvbf_page *page, const dv_section *c, const dv_signals *s,
-                                dvbf_error *error) {
+static dvbf_status draw_signal_figure(dvbf_page *page, const dv_section *c, const dv_signals *s,
+                                      dvbf_error *error) {
   const dv_signal_use *u = &s->use[0];
   dv_path path;
   size_t n = s->shown.n_x, steps = dvbf_sequence_length(&s->shown, 0), values = s->shown.steps * n;
@@ -488,14 +488,14 @@ dvbf_status dv_section_signals(dvbf_page *page, const dv_section *c, const dv_sh
               DV_SIGNAL_COLUMNS);
   dvbf_status status = dvbf_page_heading(page, 2, "Signals", error);
   if (!status) status = dv_page_signals(page, s, c->data, caption, error);
-  return status ? status : draw_signals(page, c, s, error);
+  return status ? status : draw_signal_figure(page, c, s, error);
 }
 
 /* ---- Tracks ---- */
 
-enum { ROWS = 3 }; /* ground truth, reconstruction, prediction */
+enum { TRACK_ROWS = 3 }; /* ground truth, reconstruction, prediction */
 
-/* Tracks of all rows: [ROWS][2][sequences][frames]. */
+/* Tracks of all rows: [TRACK_ROWS][2][sequences][frames]. */
 typedef struct tracks {
   const dv_shown *shown;
   size_t rows, frames;
@@ -520,16 +520,16 @@ static bool is_dark(const dv_shown *s, float *room) {
 static dvbf_status follow(tracks *t, dvbf_error *error) {
   const dv_shown *s = t->shown;
   size_t height = s->data->image_height, width = s->data->image_width, count = s->film.count;
-  const float *rows[ROWS] = {s->film.x, s->reconstruction->x, s->prediction ? s->prediction->x : NULL};
+  const float *rows[TRACK_ROWS] = {s->film.x, s->reconstruction->x, s->prediction ? s->prediction->x : NULL};
   size_t pixels = height * width, channels = s->film.n_x / pixels;
-  t->at = dv_calloc(ROWS * 2 * count, t->frames * sizeof *t->at);
+  t->at = dv_calloc(TRACK_ROWS * 2 * count, t->frames * sizeof *t->at);
   t->distance = dv_calloc(count, t->frames * sizeof *t->distance);
   float *room = dv_calloc(2 * pixels, sizeof *room), *grey = room + pixels;
   dvbf_status status = t->at && t->distance && room ? DVBF_OK : dv_fail_memory(error, "following what moves");
   bool dark = !status && is_dark(s, room);
   for (size_t i = 0; i < count && !status; i++)
     for (size_t f = 0; f < t->frames; f++) {
-      double across[ROWS], down[ROWS];
+      double across[TRACK_ROWS], down[TRACK_ROWS];
       for (size_t r = 0; r < t->rows; r++) {
         across[r] = down[r] = NAN;
         if (f < dvbf_sequence_length(&s->film, i)) {
@@ -547,13 +547,13 @@ static dvbf_status follow(tracks *t, dvbf_error *error) {
 }
 
 static void add_track_view(dv_plot *plot, const tracks *t, size_t i) {
-  static const char *const names[ROWS] = {"measured", "reconstructed", "predicted"};
-  static const int colours[ROWS] = {DV_PLOT_MEASURED, DV_PLOT_LAST, DV_PLOT_LEARNED};
+  static const char *const names[TRACK_ROWS] = {"measured", "reconstructed", "predicted"};
+  static const int colours[TRACK_ROWS] = {DV_PLOT_MEASURED, DV_PLOT_LAST, DV_PLOT_LEARNED};
   static const char *const axes[] = {"centre, from the left (pixels)", "centre, from above (pixels)"};
   size_t observed = t->shown->observed;
   const dv_plot_mark mark = {"end of observation", (double)observed + 0.5, false, DV_PLOT_BOUNDARY};
-  dv_series series[ROWS];
-  dv_panel panel = {.across = "frame", .series = series, .marks = &mark, .n_marks = t->rows == ROWS};
+  dv_series series[TRACK_ROWS];
+  dv_panel panel = {.across = "frame", .series = series, .marks = &mark, .n_marks = t->rows == TRACK_ROWS};
   dv_plot_view(plot, t->shown->names[i], NULL);
   for (size_t axis = 0; axis < 2; axis++) {
     panel.up = axes[axis];
@@ -570,8 +570,8 @@ static void add_track_view(dv_plot *plot, const tracks *t, size_t i) {
   panel.up = "distance of the centres (pixels)";
   panel.zero = true;
   panel.n_series = 1;
-  series[0] = (dv_series){.name = t->rows == ROWS ? "predicted" : "reconstructed",
-                          .colour = t->rows == ROWS ? DV_PLOT_LEARNED : DV_PLOT_LAST,
+  series[0] = (dv_series){.name = t->rows == TRACK_ROWS ? "predicted" : "reconstructed",
+                          .colour = t->rows == TRACK_ROWS ? DV_PLOT_LEARNED : DV_PLOT_LAST,
                           .count = t->frames,
                           .y = t->distance + i * t->frames,
                           .first = 1};
@@ -594,7 +594,7 @@ static void describe(char *out, size_t size, const tracks *t) {
     }
   }
   snprintf(out, size, "Centre of what is brighter than the background, or darker where that is rare.");
-  if (t->rows == ROWS && count > 0 && isfinite(sum))
+  if (t->rows == TRACK_ROWS && count > 0 && isfinite(sum))
     dv_append(
         out, size,
         " Over the %zu sequence%s shown the predicted centre is on average %.2f pixels from the measured one "
@@ -604,7 +604,7 @@ static void describe(char *out, size_t size, const tracks *t) {
 
 dvbf_status dv_section_tracks(dvbf_page *page, const dv_section *c, const dv_shown *shown,
                               dvbf_error *error) {
-  tracks t = {.shown = shown, .rows = shown->prediction ? ROWS : 2, .frames = shown->film.steps};
+  tracks t = {.shown = shown, .rows = shown->prediction ? TRACK_ROWS : 2, .frames = shown->film.steps};
   char caption[480];
   if (!c->data->image_height || !shown->film.count || shown->film.gaps) return DVBF_OK;
   dvbf_status status = follow(&t, error);

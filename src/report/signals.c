@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { SEQUENCES = 8, VALUES = 450000, STEPS = 20000, LEAST = 60, SAMPLES = 60 };
+enum { SEQUENCES = 8, ON_PAGE = 450000, SIGNAL_STEPS = 20000, LEAST_SHOWN = 60, SIGNAL_SAMPLES = 60 };
 
 void dv_signals_clear(dv_signals *s) {
   for (size_t k = 0; k < 2; k++) {
@@ -64,14 +64,14 @@ double dv_signal_start(const dvbf_data *data, const dvbf_sequences *s, size_t i)
 /* ---- Choice of sequences ---- */
 
 /* Copies the first sequences, or their beginnings. */
-static dvbf_status choose(dv_signals *out, const dvbf_sequences *from, dvbf_error *error) {
+static dvbf_status choose_sequences(dv_signals *out, const dvbf_sequences *from, dvbf_error *error) {
   size_t count = from->count < SEQUENCES ? from->count : SEQUENCES;
   size_t columns = from->n_x < DV_SIGNAL_COLUMNS ? from->n_x : DV_SIGNAL_COLUMNS;
   size_t inputs = from->n_u < DV_SIGNAL_INPUTS ? from->n_u : DV_SIGNAL_INPUTS;
-  size_t all = VALUES / (7 * columns + inputs); /* measured; mean and two quantiles of both predictions */
-  if (all > STEPS) all = STEPS;
+  size_t all = ON_PAGE / (7 * columns + inputs); /* measured; mean and two quantiles of both predictions */
+  if (all > SIGNAL_STEPS) all = SIGNAL_STEPS;
   size_t most = count ? all / count : 0;
-  if (most < LEAST) most = LEAST;
+  if (most < LEAST_SHOWN) most = LEAST_SHOWN;
   uint64_t start[SEQUENCES];
   uint32_t length[SEQUENCES];
   dvbf_sequences view = *from;
@@ -130,14 +130,14 @@ static dvbf_status keep(dv_signals *s, dvbf_estimates *e, const dv_baseline *y, 
 }
 
 /* A prediction that the model cannot make is no failure. */
-static dvbf_status add_use(dv_signals *s, const dvbf_model *model, size_t observed, const dv_baseline *y,
-                           const dvbf_settings *settings, dvbf_error *error) {
+static dvbf_status add_signal_use(dv_signals *s, const dvbf_model *model, size_t observed,
+                                  const dv_baseline *y, const dvbf_settings *settings, dvbf_error *error) {
   dvbf_estimates *e = NULL;
   const dv_estimate_request ask = {.kind = observed ? DV_PREDICT : DV_FILTER,
                                    .forecast = !observed,
                                    .noise = true,
                                    .observe = observed,
-                                   .samples = SAMPLES,
+                                   .samples = SIGNAL_SAMPLES,
                                    .n_quantiles = 2,
                                    .quantiles = {0.05, 0.95},
                                    .seed = 1,
@@ -154,10 +154,10 @@ dvbf_status dv_signals_of(dv_signals *out, const dvbf_model *model, const dvbf_d
                           dvbf_error *error) {
   dv_baseline y = {0};
   *out = (dv_signals){0};
-  dvbf_status status = choose(out, sequences, error);
+  dvbf_status status = choose_sequences(out, sequences, error);
   if (!status) status = dv_baseline_of(&y, model, data, sequences, error);
-  if (!status && observed) status = add_use(out, model, observed, &y, settings, error);
-  if (!status) status = add_use(out, model, 0, &y, settings, error);
+  if (!status && observed) status = add_signal_use(out, model, observed, &y, settings, error);
+  if (!status) status = add_signal_use(out, model, 0, &y, settings, error);
   dv_baseline_clear(&y);
   return status;
 }

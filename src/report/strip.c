@@ -91,11 +91,11 @@ static void grey_range(const dv_strips *s, float *black, float *white) {
 }
 
 /* A part of an image: rows [top, bottom) and columns [left, right). */
-typedef struct part {
+typedef struct image_part {
   size_t top, bottom, left, right;
-} part;
+} image_part;
 
-static double mean_of(const float *image, const dv_strips *s, part p, size_t channel) {
+static double mean_of(const float *image, const dv_strips *s, image_part p, size_t channel) {
   double sum = 0;
   for (size_t i = p.top; i < p.bottom; i++)
     for (size_t j = p.left; j < p.right; j++)
@@ -103,7 +103,7 @@ static double mean_of(const float *image, const dv_strips *s, part p, size_t cha
   return sum / (double)((p.bottom - p.top) * (p.right - p.left));
 }
 
-static uint32_t pixel_of(const float *image, const dv_strips *s, part p, double black, double white) {
+static uint32_t pixel_of(const float *image, const dv_strips *s, image_part p, double black, double white) {
   uint32_t pixel = 0;
   for (size_t c = 0; c < 3; c++) {
     double value = mean_of(image, s, p, s->channels == 3 ? c : 0);
@@ -127,7 +127,7 @@ static void paint_pixels(cairo_surface_t *surface, const float *image, const dv_
     size_t top = i * h / rows, bottom = (i + 1) * h / rows;
     for (size_t j = 0; j < columns; j++) {
       size_t left = j * w / columns, right = (j + 1) * w / columns;
-      part p = {top, bottom > top ? bottom : top + 1, left, right > left ? right : left + 1};
+      image_part p = {top, bottom > top ? bottom : top + 1, left, right > left ? right : left + 1};
       line[j] = pixel_of(image, s, p, black, white);
     }
   }
