@@ -479,7 +479,7 @@ typedef struct dvbf_exact {
   double *ln_p;                /* [steps - first] ln p(x_t | x before t), 0 without an observation */
 } dvbf_exact;
 
-struct dv_system; /* inside the library */
+struct dv_state_space; /* inside the library */
 
 /* A model class: how z follows from x and u. The library adds the emission, the bound, training and
  * inference. */
@@ -534,7 +534,7 @@ typedef struct dvbf_model_class {
   void (*online_ahead)(const struct dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
                        bool noise, float *mean, float *deviation, double *x_mean, double *x_variance);
   /* For built-in models that are linear systems with normal noise: that system, for export. */
-  void (*exact_system)(const dvbf_model *m, struct dv_system *out);
+  void (*exact_system)(const dvbf_model *m, struct dv_state_space *out);
   /* Dimension of the state z; NULL: the setting `latent`. The emission sees the first `emits` dimensions;
    * NULL: all. */
   int (*states)(const struct dvbf_model_class *self, const dvbf_settings *settings);

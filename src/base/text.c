@@ -66,10 +66,10 @@ static bool is_taken(const char *names, size_t before, size_t apart, const char 
 }
 
 void dv_names_tell_apart(char *names, size_t count, size_t apart, size_t size) {
-  enum { MOST = 2000, LONGEST = 256 };
+  enum { NAMES_COMPARED = 2000, LONGEST = 256 };
   char base[LONGEST], end[16], next[LONGEST + 16];
   for (size_t i = 0; i < count; i++) dv_text_plain(names + i * apart);
-  for (size_t i = 1; i < count && count <= MOST && size <= LONGEST; i++) {
+  for (size_t i = 1; i < count && count <= NAMES_COMPARED && size <= LONGEST; i++) {
     char *name = names + i * apart;
     snprintf(base, sizeof base, "%s", name);
     for (int k = 2; is_taken(names, i, apart, name); k++) {

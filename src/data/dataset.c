@@ -312,7 +312,7 @@ dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_erro
 
 /* ---- Rows ---- */
 
-enum { PIECE = 1 << 16 }; /* numbers looked at between two reads of a source */
+enum { SLICE = 1 << 16 }; /* numbers looked at between two reads of a source */
 
 uint64_t dv_large = (uint64_t)1 << 31;
 uint64_t dv_chunk = (uint64_t)1 << 24;
@@ -391,7 +391,7 @@ static dvbf_status look(const visit *v, size_t sequence, size_t first, size_t co
 /* Looks at the chosen pieces, each within a sequence, that are this rank's own. */
 static dvbf_status go(visit *v, dvbf_error *error) {
   const dvbf_sequences *s = v->s;
-  size_t thinned = v->values ? 1 : dv_sequences_thinned(s), most = v->width < PIECE ? PIECE / v->width : 1;
+  size_t thinned = v->values ? 1 : dv_sequences_thinned(s), most = v->width < SLICE ? SLICE / v->width : 1;
   uint64_t number = 0, before = 0; /* of the piece, and rows before it */
   float *buffer = NULL;
   dvbf_status status = v->values ? DVBF_OK : dv_sequence_buffer(&buffer, s, most, error);

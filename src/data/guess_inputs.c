@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LAGS = 3, MOST_COLUMNS = 16, LEAST_ROWS = 150, MOST_ROWS = 20000 };
+enum { LAGS = 3, GUESSED_COLUMNS = 16, LEAST_ROWS = 150, GUESSED_ROWS = 20000 };
 
 /* Second moments of (a frame, the LAGS frames before it), of columns brought to unit variance. */
 typedef struct moments {
@@ -40,7 +40,7 @@ static double moment(const moments *m, size_t i, size_t j) {
 /* Mean square error of column `target` as predicted from the lags of the columns that `use` marks. */
 static double residual(const moments *m, size_t target, const bool *use, double *scratch) {
   const double ridge = 1e-6;
-  size_t list[MOST_COLUMNS * LAGS + 1];
+  size_t list[GUESSED_COLUMNS * LAGS + 1];
   int n = 0;
   for (size_t lag = 1; lag <= LAGS; lag++)
     for (size_t k = 0; k < m->n; k++)
@@ -62,7 +62,7 @@ static double residual(const moments *m, size_t target, const bool *use, double 
 /* Whether the past of the others does not help to predict column k, while its own helps to predict them. */
 static bool is_exogenous(const moments *m, size_t k, double *scratch) {
   const double nothing = 0.01, much = 0.25, noise = 1e-4;
-  bool all[MOST_COLUMNS], own[MOST_COLUMNS] = {0}, others[MOST_COLUMNS];
+  bool all[GUESSED_COLUMNS], own[GUESSED_COLUMNS] = {0}, others[GUESSED_COLUMNS];
   for (size_t i = 0; i < m->n; i++) {
     all[i] = true;
     others[i] = i != k;
@@ -81,7 +81,7 @@ static bool is_exogenous(const moments *m, size_t k, double *scratch) {
 }
 
 static dvbf_status measure(moments *m, const dvbf_sequences *s, dvbf_error *error) {
-  size_t frames = dv_sequences_frames(s), apart = frames / MOST_ROWS + 1, seen = 0;
+  size_t frames = dv_sequences_frames(s), apart = frames / GUESSED_ROWS + 1, seen = 0;
   m->sum = dv_calloc(m->width * m->width, sizeof *m->sum);
   m->row = dv_calloc(m->width, sizeof *m->row);
   if (!m->sum || !m->row) return dv_fail_memory(error, "looking at the data");
@@ -93,9 +93,9 @@ static dvbf_status measure(moments *m, const dvbf_sequences *s, dvbf_error *erro
 
 dvbf_status dv_exogenous(bool *out, const dvbf_sequences *s, dvbf_error *error) {
   dv_statistics x;
-  double scale[MOST_COLUMNS];
+  double scale[GUESSED_COLUMNS];
   memset(out, 0, s->n_x * sizeof *out);
-  if (s->n_x < 2 || s->n_x > MOST_COLUMNS || !s->x || dv_sequences_frames(s) < LEAST_ROWS) return DVBF_OK;
+  if (s->n_x < 2 || s->n_x > GUESSED_COLUMNS || !s->x || dv_sequences_frames(s) < LEAST_ROWS) return DVBF_OK;
   dvbf_status status = dv_statistics_of_x(&x, s, error);
   if (status) return status;
   for (size_t k = 0; k < s->n_x; k++) scale[k] = dv_statistics_vary(&x, k) ? 1 / sqrt(x.variance[k]) : 0;

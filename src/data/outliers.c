@@ -47,7 +47,7 @@ static void take_in(trial *t, double value) {
   t->most = fmax(t->most, value);
 }
 
-static dvbf_status look(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
+static dvbf_status tally(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
   search *all = user;
   for (size_t i = 0; i < all->count; i++) {
     trial *t = &all->part[i];
@@ -152,7 +152,7 @@ dvbf_status dv_outliers_find(dv_outliers *out, const dvbf_sequences *s, bool of_
         narrow(&t, (double)x->seen[k], x->mean[k], x->variance[k], x->least[k], x->most[k]))
       all.list[all.count++] = t;
   }
-  dv_survey survey = {.user = &all, .begin = begin_chunk, .row = look, .join = join_chunk, .part = all.part};
+  dv_survey survey = {.user = &all, .begin = begin_chunk, .row = tally, .join = join_chunk, .part = all.part};
   for (int pass = 0; pass < MOST_PASSES && !status && all.count; pass++) {
     size_t left = 0;
     survey.bytes = all.count * sizeof *all.part;

@@ -118,9 +118,9 @@ static void extrapolate(dv_statistics *s, size_t width, uint64_t rows) {
   s->rows = rows;
 }
 
-enum { ARRAYS = 6 }; /* of each column */
+enum { COLUMN_ARRAYS = 6 }; /* of each column */
 
-/* Sets its arrays, in `room` [ARRAYS][width]. */
+/* Sets its arrays, in `room` [COLUMN_ARRAYS][width]. */
 static void point(dv_statistics *s, double *room, size_t width) {
   void *counts = room + 4 * width;
   s->mean = room;
@@ -139,14 +139,14 @@ static dv_statistics arranged(double *room, size_t width) {
 }
 
 static bool allocate(dv_statistics *s, size_t width) {
-  double *room = dv_calloc(width ? width : 1, ARRAYS * sizeof *room);
+  double *room = dv_calloc(width ? width : 1, COLUMN_ARRAYS * sizeof *room);
   *s = room ? arranged(room, width) : (dv_statistics){0};
   return room;
 }
 
 /* Copies into the existing arrays. */
 static void become(dv_statistics *to, const dv_statistics *from, size_t width) {
-  double *room = memcpy(to->mean, from->mean, width * ARRAYS * sizeof *to->mean);
+  double *room = memcpy(to->mean, from->mean, width * COLUMN_ARRAYS * sizeof *to->mean);
   *to = *from;
   point(to, room, width);
 }
@@ -155,7 +155,7 @@ static void become(dv_statistics *to, const dv_statistics *from, size_t width) {
 
 static void begin_chunk(void *user) {
   measurement *m = user;
-  memset(m->part.mean, 0, m->width * ARRAYS * sizeof *m->part.mean);
+  memset(m->part.mean, 0, m->width * COLUMN_ARRAYS * sizeof *m->part.mean);
   memset(m->sums.shift, 0, m->width * 3 * sizeof *m->sums.shift);
   m->part = arranged(m->part.mean, m->width);
   m->known = false;
@@ -181,7 +181,7 @@ static void join_chunk(void *user, const void *part, bool first) {
 static dvbf_status measure_columns(dv_statistics *out, const dvbf_sequences *s, const float *values,
                                    size_t width, dvbf_error *error) {
   measurement m = {.out = out, .width = width, .sequences = s};
-  size_t bytes = sizeof *m.head + width * ARRAYS * sizeof(double);
+  size_t bytes = sizeof *m.head + width * COLUMN_ARRAYS * sizeof(double);
   double *columns = dv_calloc(width + 1, 3 * sizeof *columns);
   m.head = dv_calloc(1, bytes);
   dvbf_status status =
@@ -249,10 +249,10 @@ const void *dv_facts_find(const dvbf_sequences *s, const void *kind, uint64_t ke
 
 void dv_facts_keep(const dvbf_sequences *s, const void *kind, uint64_t key, void *fact,
                    void (*free)(void *)) {
-  enum { MOST = 256 };
+  enum { MOST_FACTS = 256 };
   struct fact *f = dv_calloc(1, sizeof *f);
   pthread_mutex_lock(&s->facts->lock);
-  bool room = f && s->facts->count < MOST;
+  bool room = f && s->facts->count < MOST_FACTS;
   if (room) {
     *f = (struct fact){kind, key, fact, free, s->facts->first};
     s->facts->first = f;

@@ -199,12 +199,12 @@ static dvbf_status tell_marks(const telling *t, size_t n_x, dvbf_error *error) {
 /* ---- Steps ---- */
 
 static void tell_few(const telling *t) {
-  enum { FEW = 40 };
+  enum { FEW_TO_TRAIN = 40 };
   const dvbf_data *d = t->data;
   size_t train = dv_sequences_frames(&d->train), rest = dv_sequences_frames(&d->valid);
   char sentence[SENTENCE];
   rest += dv_sequences_frames(&d->test);
-  if (train >= FEW || !train || d->train.steps < 2) return;
+  if (train >= FEW_TO_TRAIN || !train || d->train.steps < 2) return;
   snprintf(sentence, sizeof sentence,
            "training sees only %zu steps%s: too few to learn from, 100 are enough for simple data", train,
            rest ? ", as the others validate and test (--split-by none trains on all)" : "");
@@ -267,8 +267,8 @@ static dvbf_status note_outliers(dvbf_data *data, const dv_outliers *found, cons
   return status;
 }
 
-static dvbf_status measure(dv_statistics *out, dvbf_sequences *const *parts, size_t n_parts, bool of_u,
-                           dvbf_error *error) {
+static dvbf_status measure_parts(dv_statistics *out, dvbf_sequences *const *parts, size_t n_parts, bool of_u,
+                                 dvbf_error *error) {
   dv_measure_fn *measure_one = of_u ? dv_statistics_of_u : dv_statistics_of_x;
   dvbf_status status = measure_one(out, parts[0], error);
   for (size_t i = 1; i < n_parts && !status; i++) {
@@ -305,7 +305,7 @@ dvbf_status dv_data_without_outliers(dvbf_data *data, dvbf_sequences *s, dvbf_se
   dvbf_status status = DVBF_OK;
   for (int of_u = 0; of_u < (s->n_u ? 2 : 1) && !status; of_u++) {
     dv_statistics all;
-    status = measure(&all, parts, n_parts, of_u, error);
+    status = measure_parts(&all, parts, n_parts, of_u, error);
     if (status) break;
     status = without(data, s, &all, prefix, of_u, times, error);
     dv_statistics_free(&all);

@@ -149,15 +149,15 @@ static inline float tail1(float a, float phi) {
 
 #endif
 
-/* total += the sum of `term`, which the statements make of i < n. Portable: LANES sums, joined in halves. */
+/* total += the sum of `term`, which the statements make of i < n. Portable: SUM_LANES, joined in halves. */
 #ifdef DV_PORTABLE
-enum { LANES = 16 };
+enum { SUM_LANES = 16 };
 #define SUM(type, total, n, ...)                                                                             \
   do {                                                                                                       \
-    type lanes_[LANES] = {0};                                                                                \
+    type lanes_[SUM_LANES] = {0};                                                                            \
     __typeof__(n) at_ = 0;                                                                                   \
-    for (; at_ + LANES <= (n); at_ += LANES)                                                                 \
-      for (int l_ = 0; l_ < LANES; l_++) {                                                                   \
+    for (; at_ + SUM_LANES <= (n); at_ += SUM_LANES)                                                         \
+      for (int l_ = 0; l_ < SUM_LANES; l_++) {                                                               \
         __typeof__(n) i = at_ + l_;                                                                          \
         type term;                                                                                           \
         __VA_ARGS__                                                                                          \
@@ -168,7 +168,7 @@ enum { LANES = 16 };
       __VA_ARGS__                                                                                            \
       lanes_[i - at_] += term;                                                                               \
     }                                                                                                        \
-    for (int half_ = LANES / 2; half_; half_ /= 2)                                                           \
+    for (int half_ = SUM_LANES / 2; half_; half_ /= 2)                                                       \
       for (int l_ = 0; l_ < half_; l_++) lanes_[l_] += lanes_[l_ + half_];                                   \
     (total) += lanes_[0];                                                                                    \
   } while (0)

@@ -33,59 +33,59 @@ typedef vec dot_vec;
 #endif
 
 enum {
-  LANES = DV_VECTOR / (int)sizeof(real),
-  ROWS = 6,            /* of a tile */
-  COLS = WIDE * LANES, /* of the widest tile */
-  DEPTH = 256          /* of a panel: as much of a and b as caches and page tables hold while all rows pass */
+  VEC_LANES = DV_VECTOR / (int)sizeof(real),
+  TILE_ROWS = 6,           /* of a tile */
+  COLS = WIDE * VEC_LANES, /* of the widest tile */
+  DEPTH = 256 /* of a panel: as much of a and b as caches and page tables hold while all rows pass */
 };
 
-/* sum[rows][at .. at + nv - 1] += a[rows] b[nv * LANES], where entry r of a is a[r * row]. */
-static inline __attribute__((always_inline)) void add_line(int rows, int nv, vec sum[ROWS][WIDE], int at,
+/* sum[rows][at .. at + nv - 1] += a[rows] b[nv * VEC_LANES], where entry r of a is a[r * row]. */
+static inline __attribute__((always_inline)) void add_line(int rows, int nv, vec sum[TILE_ROWS][WIDE], int at,
                                                            const real *a, size_t row, const real *b) {
   vec line[WIDE];
-  for (int j = 0; j < nv; j++) line[j] = *(const vec *)(b + j * LANES);
+  for (int j = 0; j < nv; j++) line[j] = *(const vec *)(b + j * VEC_LANES);
   for (int r = 0; r < rows; r++)
     for (int j = 0; j < nv; j++) sum[r][at + j] += a[r * row] * line[j];
 }
 
 /* The first `count` numbers from c on, and zeros where a vector has more. */
 static inline __attribute__((always_inline)) vec read_vec(const real *c, int count) {
-  if (count >= LANES) return *(const vec *)c;
-  real edge[LANES] = {0};
+  if (count >= VEC_LANES) return *(const vec *)c;
+  real edge[VEC_LANES] = {0};
   for (int i = 0; i < count; i++) edge[i] = c[i];
   return *(const vec *)edge;
 }
 
-/* One tile: c[rows][nv * LANES] = first + a b over `depth`, where `first` is a row [nv * LANES], or c itself
- * if that is NULL; entry (r, d) of a is a[r * row + d * step]. Columns from `cols` on are computed but not
- * stored. A narrow tile sums every other line by itself, because a sum can grow only once in the time that an
- * addition takes; not more of them, as there are no two orders in which to add two sums. rows and nv are
- * constants in every call, so all loops unroll. */
+/* One tile: c[rows][nv * VEC_LANES] = first + a b over `depth`, where `first` is a row [nv * VEC_LANES], or c
+ * itself if that is NULL; entry (r, d) of a is a[r * row + d * step]. Columns from `cols` on are computed but
+ * not stored. A narrow tile sums every other line by itself, because a sum can grow only once in the time
+ * that an addition takes; not more of them, as there are no two orders in which to add two sums. rows and nv
+ * are constants in every call, so all loops unroll. */
 static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c, size_t ldc,
                                                        const real *first, const real *a, size_t row,
                                                        size_t step, const real *b, size_t ldb, int depth,
                                                        int cols) {
-  vec sum[ROWS][WIDE];
+  vec sum[TILE_ROWS][WIDE];
   int lines = 2 * nv <= WIDE && !IN_ORDER ? 2 : 1; /* summed by themselves */
   for (int r = 0; r < rows; r++)
     for (int j = 0; j < lines * nv; j++) {
       sum[r][j] = (vec){0};
-      if (first && j < nv) sum[r][j] = *(const vec *)(first + j * LANES);
-      if (IN_ORDER && !first) sum[r][j] = read_vec(c + r * ldc + j * LANES, cols - j * LANES);
+      if (first && j < nv) sum[r][j] = *(const vec *)(first + j * VEC_LANES);
+      if (IN_ORDER && !first) sum[r][j] = read_vec(c + r * ldc + j * VEC_LANES, cols - j * VEC_LANES);
     }
   for (; depth >= lines; depth -= lines, a += lines * step, b += lines * ldb)
     for (int i = 0; i < lines; i++) add_line(rows, nv, sum, i * nv, a + i * step, row, b + i * ldb);
   for (; depth > 0; depth--, a += step, b += ldb) add_line(rows, nv, sum, 0, a, row, b);
   for (int r = 0; r < rows; r++, c += ldc) {
     for (int j = nv; j < lines * nv; j++) sum[r][j % nv] += sum[r][j];
-    if (cols == nv * LANES) {
+    if (cols == nv * VEC_LANES) {
       for (int j = 0; j < nv; j++) {
-        if (!first && !IN_ORDER) sum[r][j] += *(vec *)(c + j * LANES);
-        *(vec *)(c + j * LANES) = sum[r][j];
+        if (!first && !IN_ORDER) sum[r][j] += *(vec *)(c + j * VEC_LANES);
+        *(vec *)(c + j * VEC_LANES) = sum[r][j];
       }
     } else {
-      real edge[WIDE * LANES] = {0};
-      for (int j = 0; j < nv; j++) *(vec *)(edge + j * LANES) = sum[r][j];
+      real edge[WIDE * VEC_LANES] = {0};
+      for (int j = 0; j < nv; j++) *(vec *)(edge + j * VEC_LANES) = sum[r][j];
       for (int i = 0; i < cols; i++) c[i] = first || IN_ORDER ? edge[i] : c[i] + edge[i];
     }
   }
@@ -103,8 +103,8 @@ typedef struct operand {
 #define PANEL(name, nv)                                                                                      \
   static void name(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m,      \
                    int depth, int cols) {                                                                    \
-    for (; m >= ROWS; m -= ROWS, c += ROWS * ldc, a.at += ROWS * a.row)                                      \
-      tile(ROWS, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols);                               \
+    for (; m >= TILE_ROWS; m -= TILE_ROWS, c += TILE_ROWS * ldc, a.at += TILE_ROWS * a.row)                  \
+      tile(TILE_ROWS, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols);                          \
     switch (m) { TILE(5, nv) TILE(4, nv) TILE(3, nv) TILE(2, nv) TILE(1, nv) }                               \
   }
 
@@ -117,7 +117,7 @@ PANEL(panel4, 4)
 
 static void panel(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m,
                   int depth, int cols) {
-  switch ((cols + LANES - 1) / LANES) {
+  switch ((cols + VEC_LANES - 1) / VEC_LANES) {
   case 1: panel1(c, ldc, first, a, b, ldb, m, depth, cols); break;
   case 2: panel2(c, ldc, first, a, b, ldb, m, depth, cols); break;
 #if WIDE == 4
@@ -133,9 +133,9 @@ static void pack(real *to, int width, const real *b, size_t step, size_t col, in
   if (col == 1) {
     for (int d = 0; d < depth; d++) memcpy(to + d * width, b + d * step, (size_t)cols * sizeof *to);
   } else {
-    for (int some = 0; some < cols; some += LANES)
+    for (int some = 0; some < cols; some += VEC_LANES)
       for (int d = 0; d < depth; d++)
-        for (int i = some; i < cols && i < some + LANES; i++) to[d * width + i] = b[d * step + i * col];
+        for (int i = some; i < cols && i < some + VEC_LANES; i++) to[d * width + i] = b[d * step + i * col];
   }
   for (int d = 0; d < depth && cols < width; d++)
     for (int i = cols; i < width; i++) to[d * width + i] = 0;
@@ -153,7 +153,7 @@ static void multiply(real *c, bool add, const real *start, operand a, const real
                      int m, int n, int depth) {
   _Alignas(64) real packed[DEPTH * COLS], row[COLS] = {0};
   for (int at = 0; at < n; at += COLS) {
-    int cols = n - at < COLS ? n - at : COLS, width = (cols + LANES - 1) / LANES * LANES;
+    int cols = n - at < COLS ? n - at : COLS, width = (cols + VEC_LANES - 1) / VEC_LANES * VEC_LANES;
     int direct = col == 1 ? readable(depth, step, at, width) : 0;
     const real *first = add ? NULL : row;
     if (start) memcpy(row, start + at, (size_t)cols * sizeof *row);
@@ -175,7 +175,7 @@ typedef void few_fn(real *c, const real *start, const real *a, const real *b, in
 
 #define FEW(rows, nv)                                                                                        \
   static void few##rows##_##nv(real *c, const real *start, const real *a, const real *b, int n, int k) {     \
-    tile(rows, nv, c, (size_t)n, start, a, (size_t)k, 1, b, (size_t)n, k, nv *LANES);                        \
+    tile(rows, nv, c, (size_t)n, start, a, (size_t)k, 1, b, (size_t)n, k, nv *VEC_LANES);                    \
   }
 #define FEW_ROWS(nv) FEW(1, nv) FEW(2, nv) FEW(3, nv) FEW(4, nv) FEW(5, nv)
 #define FEW_LIST(nv)                                                                                         \
@@ -186,15 +186,15 @@ FEW_ROWS(2)
 #if WIDE == 4
 FEW_ROWS(3)
 FEW_ROWS(4)
-static few_fn *const few[WIDE][ROWS - 1] = {FEW_LIST(1), FEW_LIST(2), FEW_LIST(3), FEW_LIST(4)};
+static few_fn *const few[WIDE][TILE_ROWS - 1] = {FEW_LIST(1), FEW_LIST(2), FEW_LIST(3), FEW_LIST(4)};
 #else
-static few_fn *const few[WIDE][ROWS - 1] = {FEW_LIST(1), FEW_LIST(2)};
+static few_fn *const few[WIDE][TILE_ROWS - 1] = {FEW_LIST(1), FEW_LIST(2)};
 #endif
 
-/* c[m][n] = start + a[m][k] b[k][n], or c += a b, with m < ROWS and n a multiple of LANES. */
+/* c[m][n] = start + a[m][k] b[k][n], or c += a b, with m < TILE_ROWS and n a multiple of VEC_LANES. */
 static void multiply_few(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
   for (int at = 0; at < n; at += COLS) {
-    int vectors = n - at < COLS ? (n - at) / LANES : WIDE;
+    int vectors = n - at < COLS ? (n - at) / VEC_LANES : WIDE;
     few[vectors - 1][m - 1](c + at, start ? start + at : NULL, a, b + at, n, k);
   }
 }
@@ -250,7 +250,7 @@ enum { TRANSPOSED = NARROW * 512 }; /* room for a narrow result; wider ones take
 
 /* c[m][n] = start + a[m][k] b[k][n], or c += a b where start is NULL. */
 static void nn(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
-  if (m < ROWS && n % LANES == 0)
+  if (m < TILE_ROWS && n % VEC_LANES == 0)
     multiply_few(c, start, a, b, m, n, k);
   else
     multiply(c, !start, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
@@ -278,6 +278,6 @@ static void tn(real *c, bool add, const real *a, const real *b, int m, int n, in
     for (int i = 0; i < n; i++) c[j * n + i] = (add ? c[j * n + i] : 0) + transposed[i * k + j];
 }
 
-#define PRODUCTS DV_OF_ISA(dv_products)
-extern const dv_products PRODUCTS;
-const dv_products PRODUCTS = {nn, nt, tn};
+#define ISA_PRODUCTS DV_OF_ISA(dv_products)
+extern const dv_products ISA_PRODUCTS;
+const dv_products ISA_PRODUCTS = {nn, nt, tn};

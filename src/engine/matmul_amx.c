@@ -24,9 +24,9 @@
 #define INLINE static inline __attribute__((always_inline)) /* so that `low` is a constant */
 
 enum {
-  SIDE = 16,    /* rows of a tile; also columns of c, and pairs */
-  DEPTH = 32,   /* summed entries of a tile */
-  CHUNK = 8,    /* tiles in depth that are packed at once */
+  SIDE = 16,       /* rows of a tile; also columns of c, and pairs */
+  TILE_DEPTH = 32, /* summed entries of a tile */
+  CHUNK = 8,       /* tiles in depth that are packed at once */
   COLUMNS = 16, /* tiles of b side by side that are packed at once: a chunk of 256 KB, for the second cache */
 };
 
@@ -39,10 +39,10 @@ typedef struct split {
 } split;
 
 /* An operand: entry (i, d) is at[i * line + d * step], i a row or column of c, d summed; one of both is 1. */
-typedef struct operand {
+typedef struct strided {
   const float *at;
   size_t line, step;
-} operand;
+} strided;
 
 /* ---- Packing ---- */
 
@@ -83,7 +83,7 @@ INLINE void pack_along(split *to, const float *at, size_t line, int lines, int d
 
 /* to[pair][i] from `depth` rows of `lines` numbers. */
 INLINE void pack_down(split *to, const float *at, size_t step, int lines, int depth, bool low) {
-  for (int d = 0; d < DEPTH; d += 2) {
+  for (int d = 0; d < TILE_DEPTH; d += 2) {
     __m512 x = load(d < depth ? at + d * step : at, d < depth ? lines : 0);
     __m512 y = load(d + 1 < depth ? at + (d + 1) * step : at, d + 1 < depth ? lines : 0);
     to->hi.row[d / 2] = pairs_down(&x, &y);
@@ -116,9 +116,9 @@ static inline void transpose(tile *t) {
 }
 
 /* Up to 16 lines of an operand, `depth` deep, as tiles behind each other; pairs_inside: as a wants them. */
-INLINE void pack(split *to, operand x, int lines, int depth, bool pairs_inside, bool low) {
-  for (; depth > 0; depth -= DEPTH, to++, x.at += DEPTH * x.step) {
-    int deep = depth < DEPTH ? depth : DEPTH;
+INLINE void pack(split *to, strided x, int lines, int depth, bool pairs_inside, bool low) {
+  for (; depth > 0; depth -= TILE_DEPTH, to++, x.at += TILE_DEPTH * x.step) {
+    int deep = depth < TILE_DEPTH ? depth : TILE_DEPTH;
     bool along = x.step == 1;
     if (along)
       pack_along(to, x.at, x.line, lines, deep, low);
@@ -215,23 +215,23 @@ static int inside(int all, int at) {
   return all < at ? 0 : least(all - at, SIDE);
 }
 
-static operand moved(operand x, int lines, int deep) {
-  return (operand){x.at + (size_t)lines * x.line + (size_t)deep * x.step, x.line, x.step};
+static strided moved(strided x, int lines, int deep) {
+  return (strided){x.at + (size_t)lines * x.line + (size_t)deep * x.step, x.line, x.step};
 }
 
 /* Two tiles' lines of an operand that has n of them, from `at` on. */
-INLINE void pack_two(split to[2][CHUNK], operand x, int n, int at, int depth, bool pairs_inside, bool low) {
+INLINE void pack_two(split to[2][CHUNK], strided x, int n, int at, int depth, bool pairs_inside, bool low) {
   for (int h = 0; h < 2; h++, at += SIDE)
     pack(to[h], moved(x, least(at, n), 0), inside(n, at), depth, pairs_inside, low);
 }
 
 /* c[m][n] += a b, at most COLUMNS tiles wide and CHUNK deep; rows of c start as `first` [n, then 0], if any.
  */
-INLINE void multiply_chunk(float *c, size_t ldc, const float *first, operand a, operand b, int m, int n,
+INLINE void multiply_chunk(float *c, size_t ldc, const float *first, strided a, strided b, int m, int n,
                            int depth, bool low) {
   split left[2][CHUNK], right[COLUMNS][CHUNK];
   float edge[4][SIDE * SIDE] = {{0}};
-  int tiles = (depth + DEPTH - 1) / DEPTH;
+  int tiles = (depth + TILE_DEPTH - 1) / TILE_DEPTH;
   for (int j = 0; j < n; j += 2 * SIDE) pack_two(right + j / SIDE, b, n, j, depth, false, low);
   for (int i = 0; i < m; i += 2 * SIDE) {
     pack_two(left, a, m, i, depth, true, low);
@@ -263,9 +263,9 @@ static void configure(void) {
 }
 
 /* c[m][n] += a b, or c = start + a b where `add` is not set, start a row [n] or NULL for zeros. */
-INLINE void multiply(float *c, bool add, const float *start, operand a, operand b, int m, int n, int depth,
+INLINE void multiply(float *c, bool add, const float *start, strided a, strided b, int m, int n, int depth,
                      bool low) {
-  enum { WIDE = COLUMNS * SIDE, DEEP = CHUNK * DEPTH };
+  enum { WIDE = COLUMNS * SIDE, DEEP = CHUNK * TILE_DEPTH };
   float row[WIDE] = {0};
   configure();
   for (int j = 0; j < n; j += WIDE) {
@@ -279,43 +279,43 @@ INLINE void multiply(float *c, bool add, const float *start, operand a, operand 
   _tile_release();
 }
 
-static void bfloat16x3(float *c, bool add, const float *start, operand a, operand b, int m, int n,
+static void bfloat16x3(float *c, bool add, const float *start, strided a, strided b, int m, int n,
                        int depth) {
   multiply(c, add, start, a, b, m, n, depth, true);
 }
 
-static void bfloat16(float *c, bool add, const float *start, operand a, operand b, int m, int n, int depth) {
+static void bfloat16(float *c, bool add, const float *start, strided a, strided b, int m, int n, int depth) {
   multiply(c, add, start, a, b, m, n, depth, false);
 }
 
 /* The three products. Packing b is paid back by many rows of c, packing a by many columns, access to c by
  * deep sums: where one of them is below `enough`, float is faster (bench/SPEED.md) and is used. */
-#define PRODUCTS(name, multiply, enough)                                                                     \
+#define DEFINE_PRODUCTS(name, multiply, enough)                                                              \
   static void nn_##name(float *c, const float *start, const float *a, const float *b, int m, int n, int k) { \
     if (least(m, least(n, k)) < enough)                                                                      \
       dv_products_v4.nn(c, start, a, b, m, n, k);                                                            \
     else                                                                                                     \
-      multiply(c, !start, start, (operand){a, (size_t)k, 1}, (operand){b, 1, (size_t)n}, m, n, k);           \
+      multiply(c, !start, start, (strided){a, (size_t)k, 1}, (strided){b, 1, (size_t)n}, m, n, k);           \
   }                                                                                                          \
   static void nt_##name(float *c, bool add, const float *a, const float *b, int m, int n, int k) {           \
     if (least(m, least(n, k)) < enough)                                                                      \
       dv_products_v4.nt(c, add, a, b, m, n, k);                                                              \
     else                                                                                                     \
-      multiply(c, add, NULL, (operand){a, (size_t)n, 1}, (operand){b, (size_t)n, 1}, m, k, n);               \
+      multiply(c, add, NULL, (strided){a, (size_t)n, 1}, (strided){b, (size_t)n, 1}, m, k, n);               \
   }                                                                                                          \
   static void tn_##name(float *c, bool add, const float *a, const float *b, int m, int n, int k) {           \
     if (least(m, least(n, k)) < enough)                                                                      \
       dv_products_v4.tn(c, add, a, b, m, n, k);                                                              \
     else                                                                                                     \
-      multiply(c, add, NULL, (operand){a, 1, (size_t)k}, (operand){b, 1, (size_t)n}, k, n, m);               \
+      multiply(c, add, NULL, (strided){a, 1, (size_t)k}, (strided){b, 1, (size_t)n}, k, n, m);               \
   }                                                                                                          \
   const dv_products dv_products_##name = {nn_##name, nt_##name, tn_##name};
 
 extern const dv_products dv_products_v4, dv_products_bfloat16x3, dv_products_bfloat16;
-PRODUCTS(bfloat16x3, bfloat16x3, 56)
-PRODUCTS(bfloat16, bfloat16, 24)
+DEFINE_PRODUCTS(bfloat16x3, bfloat16x3, 56)
+DEFINE_PRODUCTS(bfloat16, bfloat16, 24)
 
 /* On the tile units whatever the shape, for tests. */
 extern const dv_products dv_products_all_bfloat16x3, dv_products_all_bfloat16;
-PRODUCTS(all_bfloat16x3, bfloat16x3, 0)
-PRODUCTS(all_bfloat16, bfloat16, 0)
+DEFINE_PRODUCTS(all_bfloat16x3, bfloat16x3, 0)
+DEFINE_PRODUCTS(all_bfloat16, bfloat16, 0)

@@ -142,8 +142,8 @@ dvbf_expr dvbf_code_choose(dvbf_code *code, dvbf_expr test, dvbf_expr yes, dvbf_
 
 /* ---- Statements ---- */
 
-static bool inside(const dvbf_code *code, dvbf_place p, size_t by_direction, int directions, int rows,
-                   int cols) {
+static bool inside_buffer(const dvbf_code *code, dvbf_place p, size_t by_direction, int directions, int rows,
+                          int cols) {
   if (p.buffer < 0 || p.buffer >= code->n_buffers || rows < 1 || cols < 1) return false;
   size_t last = p.offset + (size_t)(directions - 1) * by_direction + (size_t)(rows - 1) * p.by_row +
                 (size_t)(cols - 1) * p.by_col;
@@ -158,7 +158,7 @@ typedef struct checker {
 
 static void check_read(void *user, dvbf_place place, size_t by_direction, int rows, int cols) {
   checker *c = user;
-  c->fits = c->fits && inside(c->code, place, by_direction, c->directions, rows, cols);
+  c->fits = c->fits && inside_buffer(c->code, place, by_direction, c->directions, rows, cols);
 }
 
 static void read_nodes(const dvbf_code *code, const dv_statement *s, dvbf_expr e, dv_read_fn *each,

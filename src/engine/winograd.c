@@ -6,12 +6,12 @@
 typedef dvbf_real real;
 
 typedef dv_vector vec;
-enum { LANES = DV_VECTOR / (int)sizeof(real) };
+enum { CHANNEL_LANES = DV_VECTOR / (int)sizeof(real) };
 
 /* body(type, c) for all channels from c on, as many at once as a vector holds. */
 #define EACH_CHANNEL(body)                                                                                   \
   int c = 0;                                                                                                 \
-  for (; c + LANES <= channels; c += LANES) body(vec);                                                       \
+  for (; c + CHANNEL_LANES <= channels; c += CHANNEL_LANES) body(vec);                                       \
   for (; c < channels; c++) body(real);
 
 #define AT(T, pointer) (*(T *)(pointer))

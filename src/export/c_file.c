@@ -49,7 +49,7 @@ typedef struct model_writer {
   dv_c_file file;
   dv_words words;
   dv_text body;
-  dv_system system;
+  dv_state_space system;
   dv_c_source *out;
   double *start; /* [n_z] first state of a plant, which simulates and does not filter; else NULL */
 } model_writer;
@@ -229,7 +229,7 @@ static void put_doubles(dv_text *t, const model_writer *w, const char *name, con
 }
 
 static void put_system(dv_text *t, const model_writer *w) {
-  const dv_system *s = &w->system;
+  const dv_state_space *s = &w->system;
   int n_z = s->n_z, n_u = s->n_u, n_x = s->n_x;
   put_doubles(t, w, "a", s->a, n_z * n_z);
   put_doubles(t, w, "b", s->b, n_z * n_u);

@@ -105,7 +105,7 @@ static dv_onnx_name root(dv_onnx *g, dv_onnx_name a) {
 }
 
 static dvbf_status write_exact(dv_onnx *g, const dvbf_model *m, dvbf_error *error) {
-  dv_system system = {0};
+  dv_state_space system = {0};
   dv_code_part part = {0};
   dv_onnx_name in[DV_INPUTS] = {{""}}, all;
   size_t n_z = (size_t)m->n_z, n_x = (size_t)m->n_x, n = dv_kalman_part_state(m->n_z);

@@ -175,7 +175,7 @@ dvbf_status dv_check_finite(const double *values, size_t n, dvbf_error *error) {
   return DVBF_OK;
 }
 
-dvbf_status dv_exact_system_new(dv_system *out, const dvbf_model *m, dvbf_error *error) {
+dvbf_status dv_exact_system_new(dv_state_space *out, const dvbf_model *m, dvbf_error *error) {
   dvbf_status status = dv_system_new(out, m->n_z, m->n_u, m->n_x, error);
   if (!status) m->type->exact_system(m, out);
   return status;
@@ -184,7 +184,7 @@ dvbf_status dv_exact_system_new(dv_system *out, const dvbf_model *m, dvbf_error 
 dvbf_status dv_parts_start(const dv_parts *parts, double *start, dvbf_error *error) {
   const dvbf_model *m = parts->model;
   const double *const nothing[DV_INPUTS] = {0};
-  dv_system system = {0};
+  dv_state_space system = {0};
   dvbf_status status = m->type->exact_system
                            ? dv_exact_system_new(&system, m, error)
                            : dv_code_part_run(&parts->first, nothing, start, NULL, NULL, error);

@@ -69,7 +69,7 @@ void dv_parts_clear(dv_parts *parts);
 dvbf_status dv_parts_start(const dv_parts *parts, double *start, dvbf_error *error);
 
 /* The system of a model with exact inference. */
-dvbf_status dv_exact_system_new(dv_system *out, const dvbf_model *model, dvbf_error *error);
+dvbf_status dv_exact_system_new(dv_state_space *out, const dvbf_model *model, dvbf_error *error);
 /* Refuses numbers that are not finite, which C and Python cannot write; arrays may get them by division. */
 dvbf_status dv_check_finite(const double *values, size_t n, dvbf_error *error);
 
@@ -121,5 +121,5 @@ static inline size_t dv_kalman_part_state(int n_z) {
 /* Slots: Z is the state, U the control since the step before or, with feedthrough, that of this step, X and
  * SEEN the observation. OUT is the next state, then mean and variance of z given x, and of x before it was
  * observed, all in the model's units. range [2][n_z] are centres and limits of the states, or NULL. */
-dvbf_status dv_kalman_part(dv_code_part *out, const dv_system *system, bool feedthrough,
+dvbf_status dv_kalman_part(dv_code_part *out, const dv_state_space *system, bool feedthrough,
                            const dvbf_real *range, dvbf_error *error);

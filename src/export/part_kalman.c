@@ -15,7 +15,7 @@
 
 typedef struct builder {
   dvbf_code *code;
-  const dv_system *s;
+  const dv_state_space *s;
   int n_z, n_x, n_u, n;                   /* n = n_z + n_x */
   bool feedthrough;                       /* u is that of the same row as x */
   dvbf_place rows, through, gain, turned; /* (H, L) [n_x][n], D [n_x][n_u], (A, S) [n_z][n] and transposed */
@@ -222,8 +222,8 @@ static void build(builder *k, dvbf_value state, dvbf_value x, dvbf_value seen, d
   dv_emit(c, part_of(out, z + square + 1, 1), dv_number(c, 1));
 }
 
-dvbf_status dv_kalman_part(dv_code_part *out, const dv_system *s, bool feedthrough, const dvbf_real *range,
-                           dvbf_error *error) {
+dvbf_status dv_kalman_part(dv_code_part *out, const dv_state_space *s, bool feedthrough,
+                           const dvbf_real *range, dvbf_error *error) {
   int n_z = s->n_z, n_x = s->n_x, n = n_z + n_x, state_size = (int)dv_kalman_part_state(n_z);
   *out = (dv_code_part){.name = "filter", .code = dv_code_new()};
   double *room = dv_calloc((size_t)n * (size_t)n * 3, sizeof *room);

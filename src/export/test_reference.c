@@ -44,7 +44,7 @@ struct dv_reference {
   dv_conditions conditions;
   uint32_t *key; /* [samples] */
   /* An exact model. */
-  dv_system system;
+  dv_state_space system;
   dv_kalman kalman;
   double *room, *kalman_x, *kalman_u; /* in the block spread.reals */
   bool seen, sound;

@@ -33,10 +33,11 @@ typedef struct frame {
 } frame;
 
 typedef struct em {
-  dv_system *s;
+  dv_state_space *s;
   const dv_recordings *r;
   const dv_em_options *o;
-  dv_system before; /* the system that the sums belong to; restored where an iteration lowers the objective */
+  dv_state_space
+      before; /* the system that the sums belong to; restored where an iteration lowers the objective */
   regression move, emit;
   double *first, *first_square;      /* [n_z], [n_z][n_z] sums over sequences */
   double *prior_mean, *prior_square; /* the same of N(m_0, P_0) */
@@ -138,7 +139,7 @@ static void add_move(em *e, size_t t) {
 
 /* Missing values of x given z and the rest of the frame. False if nothing is observed. */
 static bool complete(em *e, const double *x, const double *u) {
-  const dv_system *s = e->s;
+  const dv_state_space *s = e->s;
   frame *f = &e->frame;
   int n_x = s->n_x, n_z = s->n_z;
   f->n_seen = f->n_gone = 0;
@@ -259,7 +260,7 @@ static bool trace(const double *c, const double *m, int n, double *scratch, doub
 
 /* The priors' part of ln p; NaN if a covariance is singular that may not be. */
 static double log_prior(em *e) {
-  const dv_system *s = e->s;
+  const dv_state_space *s = e->s;
   int n = s->n_z;
   double sum = 0, value, log_det;
   if (e->o->floor > 0) {
@@ -348,7 +349,7 @@ static void stay_stable(em *e, int n_y) {
 }
 
 static void set_start(em *e) {
-  dv_system *s = e->s;
+  dv_state_space *s = e->s;
   int n = s->n_z;
   double more = e->o->starts, rows = more;
   for (size_t i = 0; i < e->r->count; i++) rows += e->r->whole[i].steps > 0;
@@ -362,7 +363,7 @@ static void set_start(em *e) {
 }
 
 static void maximise(em *e) {
-  dv_system *s = e->s;
+  dv_state_space *s = e->s;
   int n_z = s->n_z, n_y = n_z + 1 + s->n_u;
   if (e->move.rows > 0) {
     join(e->old, n_z, n_y, s->a, n_z, s->shift_z, s->b, false);
@@ -392,7 +393,7 @@ static void keep_prior(em *e) {
   }
 }
 
-static void copy(dv_system *to, const dv_system *from) {
+static void copy(dv_state_space *to, const dv_state_space *from) {
   memcpy(to->a, from->a, dv_system_size(from->n_z, from->n_u, from->n_x) * sizeof *from->a);
 }
 
@@ -414,7 +415,7 @@ static void iterate(em *e, dv_em_progress *p) {
   }
 }
 
-dvbf_status dv_em(dv_system *system, const dv_recordings *r, const dv_em_options *options,
+dvbf_status dv_em(dv_state_space *system, const dv_recordings *r, const dv_em_options *options,
                   dv_em_progress *last, dvbf_error *error) {
   em e = {.s = system, .r = r, .o = options};
   dv_em_progress p = {0};
@@ -438,7 +439,7 @@ dvbf_status dv_em(dv_system *system, const dv_recordings *r, const dv_em_options
 
 /* ---- First system ---- */
 
-static double log_likelihood(const dv_system *s, const dv_recordings *r, double *memory) {
+static double log_likelihood(const dv_state_space *s, const dv_recordings *r, double *memory) {
   double sum = 0;
   for (size_t i = 0; i < r->count; i++) {
     dv_kalman k = dv_kalman_begin(s, memory);
@@ -454,17 +455,17 @@ static double log_likelihood(const dv_system *s, const dv_recordings *r, double 
 }
 
 /* Of the first system: R = share of the innovations' covariance, Q = K R K' + own I. */
-static void split_noise(dv_system *out, const dv_system *s, double share, double own) {
+static void split_noise(dv_state_space *out, const dv_state_space *s, double share, double own) {
   copy(out, s);
   memset(out->s, 0, (size_t)s->n_z * (size_t)s->n_x * sizeof *s->s);
   for (int i = 0; i < s->n_x * s->n_x; i++) out->r[i] *= share;
   for (int i = 0; i < s->n_z; i++) out->q[i * (s->n_z + 1)] += own, out->cov[i * (s->n_z + 1)] += 1e-6;
 }
 
-dvbf_status dv_em_begin(dv_system *s, const dv_recordings *r, dvbf_error *error) {
+dvbf_status dv_em_begin(dv_state_space *s, const dv_recordings *r, dvbf_error *error) {
   static const double shares[] = {1, 0.5, 0.25, 0.1, 0.03, 0.01}, owns[] = {1e-4, 1e-2, 0.1};
   double best = -(double)INFINITY, *memory = dv_calloc(dv_kalman_size(s->n_z, s->n_x), sizeof *memory);
-  dv_system try = {0}, from = {0};
+  dv_state_space try = {0}, from = {0};
   dvbf_status status =
       memory ? dv_system_copy(&from, s, error) : dv_fail_memory(error, "fitting a linear model");
   if (!status) status = dv_system_copy(&try, s, error);

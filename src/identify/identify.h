@@ -52,7 +52,7 @@ static inline const double *dv_frame(const dv_recordings *r, size_t frame) {
 /* Frames of the pieces that are complete together with `past` frames before them in their piece. */
 double dv_complete_rows(const dv_recordings *recordings, const dv_piece *pieces, size_t count, size_t past);
 /* Fills the short gaps anew by the smoother of this system instead of straight lines. */
-dvbf_status dv_recordings_refill(dv_recordings *recordings, const dv_system *system, dvbf_error *error);
+dvbf_status dv_recordings_refill(dv_recordings *recordings, const dv_state_space *system, dvbf_error *error);
 
 /* ---- Subspace ---- */
 
@@ -104,7 +104,8 @@ dvbf_status dv_subspace_new(dv_subspace *out, const dv_moments_past *moments, bo
 void dv_subspace_clear(dv_subspace *subspace);
 /* The system of that order, in innovation form, with no eigenvalue outside the unit circle. False if the
  * moments are not good enough for it. */
-bool dv_subspace_system(const dv_subspace *subspace, dv_system *out /* of the order n_z */, double *scratch);
+bool dv_subspace_system(const dv_subspace *subspace, dv_state_space *out /* of the order n_z */,
+                        double *scratch);
 size_t dv_subspace_scratch(const dv_subspace *subspace);
 
 /* ---- Stabilisation ---- */
@@ -155,10 +156,10 @@ typedef struct dv_em_options {
 /* Turns a system in innovation form, with states of about unit variance, into one whose two noises are
  * independent: R becomes a share of itself, Q is K R K' plus some noise of each state. Share and noise are
  * those, of a few, that make x most likely. */
-dvbf_status dv_em_begin(dv_system *system, const dv_recordings *r, dvbf_error *error);
+dvbf_status dv_em_begin(dv_state_space *system, const dv_recordings *r, dvbf_error *error);
 /* Improves the system. A must have no eigenvalue outside the unit circle, and never gets one. `last`
  * describes the result. Fails if x has no likelihood under the first system. */
-dvbf_status dv_em(dv_system *system, const dv_recordings *r, const dv_em_options *options,
+dvbf_status dv_em(dv_state_space *system, const dv_recordings *r, const dv_em_options *options,
                   dv_em_progress *last, dvbf_error *error);
 
 /* ---- Order selection ---- */
@@ -180,12 +181,12 @@ typedef struct dv_linear_choice {
 /* Chooses order, window and ridge by blocked cross-validation. order = 0: any; feedthrough = -1: either.
  * Filled gaps are filled anew. The system is in the units of the recordings; clear it, also after a failure.
  * The interrupt flag ends the search with DVBF_STOPPED. */
-dvbf_status dv_identify_order(dv_system *out, dv_linear_choice *choice, dv_recordings *r, int order,
+dvbf_status dv_identify_order(dv_state_space *out, dv_linear_choice *choice, dv_recordings *r, int order,
                               int feedthrough, const volatile int *interrupt, dvbf_error *error);
 
 /* The recordings of the data and the best system for them. That of any order is found once, and kept with the
  * data. Clear all three, also after a failure. */
-dvbf_status dv_identify_data(dv_system *out, dv_linear_choice *choice, dv_recordings *r,
+dvbf_status dv_identify_data(dv_state_space *out, dv_linear_choice *choice, dv_recordings *r,
                              const dvbf_data *data, int order, int feedthrough, const volatile int *interrupt,
                              dvbf_error *error);
 
@@ -198,8 +199,9 @@ dvbf_status dv_identify_data(dv_system *out, dv_linear_choice *choice, dv_record
 /* Replaces a system found by dv_identify_order. With order = 0 its order is chosen anew, by the free runs of
  * refined systems over unseen blocks. With too little data, or too many parameters for all orders, the system
  * stays as it is. */
-dvbf_status dv_prediction_error_refine(dv_system *system, dv_linear_choice *choice, const dv_recordings *r,
-                                       int order, const volatile int *interrupt, dvbf_error *error);
+dvbf_status dv_prediction_error_refine(dv_state_space *system, dv_linear_choice *choice,
+                                       const dv_recordings *r, int order, const volatile int *interrupt,
+                                       dvbf_error *error);
 
 /* ---- Wide data ---- */
 
@@ -220,7 +222,7 @@ typedef struct dv_reduction {
 void dv_reduction_clear(dv_reduction *reduction);
 
 /* A system of the coordinates becomes one of x'. */
-dvbf_status dv_reduction_lift(dv_system *system, const dv_reduction *reduction, dvbf_error *error);
+dvbf_status dv_reduction_lift(dv_state_space *system, const dv_reduction *reduction, dvbf_error *error);
 
 /* The difference of ln p of a frame of x' from that of its coordinates, on average. */
 double dv_reduction_log_p(const dv_reduction *reduction);

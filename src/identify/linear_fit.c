@@ -99,7 +99,7 @@ static void lift_noise(double *out, const double *noise, const dv_components *c,
 }
 
 /* Copies the parts independent of x. */
-static void lift_rest(dv_system *out, const dv_system *from) {
+static void lift_rest(dv_state_space *out, const dv_state_space *from) {
   size_t z = (size_t)from->n_z, u = (size_t)from->n_u;
   for (size_t i = 0; i < z * z; i++)
     out->a[i] = from->a[i], out->q[i] = from->q[i], out->cov[i] = from->cov[i];
@@ -107,9 +107,9 @@ static void lift_rest(dv_system *out, const dv_system *from) {
   for (size_t i = 0; i < z; i++) out->shift_z[i] = from->shift_z[i], out->mean[i] = from->mean[i];
 }
 
-dvbf_status dv_reduction_lift(dv_system *system, const dv_reduction *r, dvbf_error *error) {
+dvbf_status dv_reduction_lift(dv_state_space *system, const dv_reduction *r, dvbf_error *error) {
   const dv_components *c = &r->components;
-  dv_system out = {0};
+  dv_state_space out = {0};
   double *half = dv_calloc((size_t)c->count, (size_t)c->n_x * sizeof *half);
   dvbf_status status = half ? dv_system_new(&out, system->n_z, system->n_u, c->n_x, error)
                             : dv_fail_memory(error, "making a linear model");
@@ -130,7 +130,7 @@ dvbf_status dv_reduction_lift(dv_system *system, const dv_reduction *r, dvbf_err
 /* ---- State range ---- */
 
 /* `z` is room for a state. */
-static void walk(const dv_system *s, const dv_recordings *r, const dv_piece *piece, double *memory,
+static void walk(const dv_state_space *s, const dv_recordings *r, const dv_piece *piece, double *memory,
                  dvbf_real *z, dvbf_real *low, dvbf_real *high) {
   dv_kalman k = dv_kalman_begin(s, memory);
   for (size_t frame = piece->first; frame < piece->first + piece->steps; frame++) {
@@ -144,7 +144,8 @@ static void walk(const dv_system *s, const dv_recordings *r, const dv_piece *pie
 
 /* Filters the recordings and sets the model's limits to `state-limit` times the range of z; does nothing if
  * that is 0. The system is in the units of the recordings. */
-static dvbf_status set_limits(dvbf_model *m, const dv_system *s, const dv_recordings *r, dvbf_error *error) {
+static dvbf_status set_limits(dvbf_model *m, const dv_state_space *s, const dv_recordings *r,
+                              dvbf_error *error) {
   size_t n = (size_t)s->n_z;
   if (!dv_model_range(m)) return DVBF_OK;
   double *memory = dv_calloc(dv_kalman_size(s->n_z, s->n_x), sizeof *memory);
@@ -162,7 +163,8 @@ static dvbf_status set_limits(dvbf_model *m, const dv_system *s, const dv_record
 
 /* From the units of the recordings to those of the model, in place: x' = gain x + shift and u = gain u' +
  * shift. Without `x` the recordings are of x' already, less the mean of each column. */
-static void change_units(dv_system *s, const dv_recordings *r, const dvbf_model *m, const dv_scaling *x) {
+static void change_units(dv_state_space *s, const dv_recordings *r, const dvbf_model *m,
+                         const dv_scaling *x) {
   size_t n_z = (size_t)s->n_z, n_u = (size_t)s->n_u, n_x = (size_t)s->n_x;
   for (size_t k = 0; k < n_u; k++) {
     double gain = 1 / ((double)m->u.scale[k] * r->u_deviation[k]);
@@ -188,7 +190,7 @@ typedef struct fitting {
   const volatile int *interrupt;
   dv_reduction reduction;
   dv_recordings r; /* of x, or of its components */
-  dv_system system;
+  dv_state_space system;
   dv_linear_choice choice;
   double frames; /* with any value */
   double scale;  /* ln p in the units of the data less that in those of the recordings */
@@ -216,7 +218,7 @@ static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, const 
 }
 
 /* Parameters are saved as floats. Rounding must not make A unstable. */
-static void round_stably(dv_system *s, double *scratch) {
+static void round_stably(dv_state_space *s, double *scratch) {
   size_t all = (size_t)s->n_z * (size_t)s->n_z;
   double by = 1e-7;
   for (int k = 0; k < 24; k++, by *= 2) {
@@ -381,8 +383,8 @@ static void change_recordings(dv_recordings *r, const dvbf_model *m) {
   }
 }
 
-dvbf_status dv_linear_system(dv_system *out, dv_recordings *r, const dvbf_model *m, const dvbf_data *data,
-                             const volatile int *interrupt, dvbf_error *error) {
+dvbf_status dv_linear_system(dv_state_space *out, dv_recordings *r, const dvbf_model *m,
+                             const dvbf_data *data, const volatile int *interrupt, dvbf_error *error) {
   dv_linear_choice c;
   int feedthrough = m->settings->feedthrough ? -1 : 0; /* allowed, but chosen only where it helps */
   dvbf_data known = {.train = data->train};            /* validation data stay unseen */
@@ -419,7 +421,7 @@ dvbf_status dv_identify_summary(dv_linear_facts *out, const dvbf_data *data, con
   dvbf_data part = {.train = data->train};
   dvbf_sequences *s = &part.train;
   dv_recordings r = {0};
-  dv_system system = {0};
+  dv_state_space system = {0};
   dv_linear_choice c = {0};
   double sum = 0;
   size_t frames = 0, i = 0;

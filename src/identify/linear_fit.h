@@ -13,7 +13,7 @@ dvbf_status dv_identify_model(dvbf_model **out, const dvbf_settings *like, const
 /* The best linear system of the training data with at most n_z states, and the recordings, both in the
  * model's units; with feedthrough if its setting says so. Clear both, also after a failure. `interrupt` as in
  * dv_identify_order. */
-dvbf_status dv_linear_system(dv_system *out, dv_recordings *recordings, const dvbf_model *m,
+dvbf_status dv_linear_system(dv_state_space *out, dv_recordings *recordings, const dvbf_model *m,
                              const dvbf_data *data, const volatile int *interrupt, dvbf_error *error);
 /* Facts about data from a linear model of the first few thousand frames of training. */
 typedef struct dv_linear_facts {

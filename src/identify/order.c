@@ -52,7 +52,7 @@ static void score_clear(fit_score *s) {
   *s = (fit_score){0};
 }
 
-static size_t score_memory(const dv_system *s) {
+static size_t score_memory(const dv_state_space *s) {
   return dv_kalman_size(s->n_z, s->n_x) + 2 * (size_t)s->n_z + 2 * (size_t)s->n_x;
 }
 
@@ -101,7 +101,7 @@ static bool without_gaps(const dv_recordings *r, const scored_span *p) {
  * score_steps says of the pieces. memory is [score_memory]. */
 static void score_piece(fit_score *score, const dv_kalman_gains *gains, const dv_recordings *r,
                         const dv_piece *piece, double *memory) {
-  const dv_system *s = gains->system;
+  const dv_state_space *s = gains->system;
   size_t n_x = (size_t)s->n_x, n_u = (size_t)s->n_u;
   scored_span p = span_of(r, piece);
   bool quick = dv_kalman_gains_reach(gains, p.last - p.start) && without_gaps(r, &p);
@@ -192,7 +192,7 @@ static int most_order(const order_search *s, int past) {
 }
 
 /* Adds the errors of the system on fold f, in which no piece has more than `steps` steps to filter. */
-static dvbf_status score_system(const order_search *s, const dv_system *system, int f, size_t steps,
+static dvbf_status score_system(const order_search *s, const dv_state_space *system, int f, size_t steps,
                                 fit_score *score, dvbf_error *error) {
   dv_kalman_gains gains = {0};
   double *memory = dv_calloc(score_memory(system), sizeof *memory);
@@ -217,7 +217,7 @@ static dvbf_status score_fold(const order_search *s, const dv_subspace *space, i
     if (steps > longest) longest = steps;
   }
   for (int i = 0; i < count && !status; i++) {
-    dv_system system = {0};
+    dv_state_space system = {0};
     status = dv_interrupted(s->interrupt) ? dv_fail_stopped(error)
                                           : dv_system_new(&system, list[i], s->r->n_u, s->r->n_x, error);
     if (status) break;
@@ -276,7 +276,7 @@ static dvbf_status try_window(order_search *s, int past, dvbf_error *error) {
 
 /* ---- The chosen system, from all data ---- */
 
-static dvbf_status fit_chosen(dv_system *out, const dv_recordings *r, const dv_linear_choice *c,
+static dvbf_status fit_chosen(dv_state_space *out, const dv_recordings *r, const dv_linear_choice *c,
                               dvbf_error *error) {
   dv_moments_past all = {0};
   dv_subspace space = {0};
@@ -297,7 +297,7 @@ static dvbf_status fit_chosen(dv_system *out, const dv_recordings *r, const dv_l
 
 /* Filled values have no noise, so the system's noise is too small. It is scaled until the filter's errors at
  * observed values are as large as the system claims. */
-static dvbf_status scale_noise(dv_system *s, const dv_recordings *r, dvbf_error *error) {
+static dvbf_status scale_noise(dv_state_space *s, const dv_recordings *r, dvbf_error *error) {
   double squares = 0, count = 0, *memory = dv_calloc(dv_kalman_size(s->n_z, s->n_x), sizeof *memory);
   if (!memory) return dv_fail_memory(error, "looking for a linear model");
   for (size_t i = 0; i < r->count; i++) {
@@ -320,7 +320,7 @@ static dvbf_status scale_noise(dv_system *s, const dv_recordings *r, dvbf_error 
 }
 
 /* Tries all windows, or those near one. */
-static dvbf_status choose(dv_system *out, dv_linear_choice *choice, const dv_recordings *r, int order,
+static dvbf_status choose(dv_state_space *out, dv_linear_choice *choice, const dv_recordings *r, int order,
                           int feedthrough, int near, const volatile int *interrupt, dvbf_error *error) {
   order_search s = {.r = r, .order = order, .feedthrough = feedthrough, .interrupt = interrupt};
   dvbf_status status = DVBF_OK;
@@ -333,7 +333,7 @@ static dvbf_status choose(dv_system *out, dv_linear_choice *choice, const dv_rec
   return status ? status : fit_chosen(out, r, choice, error);
 }
 
-dvbf_status dv_identify_order(dv_system *out, dv_linear_choice *choice, dv_recordings *r, int order,
+dvbf_status dv_identify_order(dv_state_space *out, dv_linear_choice *choice, dv_recordings *r, int order,
                               int feedthrough, const volatile int *interrupt, dvbf_error *error) {
   enum { REFILLS = 2 };
   dvbf_status status = choose(out, choice, r, order, feedthrough, 0, interrupt, error);
@@ -348,7 +348,7 @@ dvbf_status dv_identify_order(dv_system *out, dv_linear_choice *choice, dv_recor
 /* ---- The best system of data, found once ---- */
 
 typedef struct best {
-  dv_system system;
+  dv_state_space system;
   dv_linear_choice choice;
   double *filled; /* of the recordings; NULL: no gaps were filled */
 } best;
@@ -370,7 +370,7 @@ static double *copy_filled(const double *filled, const dv_recordings *r) {
 }
 
 /* If memory is short, the system is found again the next time. */
-static void keep(const dvbf_data *data, const char *kind, uint64_t key, const dv_system *s,
+static void keep(const dvbf_data *data, const char *kind, uint64_t key, const dv_state_space *s,
                  const dv_linear_choice *choice, const dv_recordings *r) {
   best *b = dv_calloc(1, sizeof *b);
   if (!b) return;
@@ -382,7 +382,7 @@ static void keep(const dvbf_data *data, const char *kind, uint64_t key, const dv
     dv_facts_keep(&data->train, kind, key, b, free_best);
 }
 
-static dvbf_status recall(dv_system *out, dv_linear_choice *choice, dv_recordings *r, const best *b,
+static dvbf_status recall(dv_state_space *out, dv_linear_choice *choice, dv_recordings *r, const best *b,
                           dvbf_error *error) {
   *choice = b->choice;
   if (b->filled) {
@@ -393,7 +393,7 @@ static dvbf_status recall(dv_system *out, dv_linear_choice *choice, dv_recording
   return dv_system_copy(out, &b->system, error);
 }
 
-dvbf_status dv_identify_data(dv_system *out, dv_linear_choice *choice, dv_recordings *r,
+dvbf_status dv_identify_data(dv_state_space *out, dv_linear_choice *choice, dv_recordings *r,
                              const dvbf_data *data, int order, int feedthrough, const volatile int *interrupt,
                              dvbf_error *error) {
   const char *kind = KINDS[!feedthrough && data->train.n_u];

@@ -29,7 +29,7 @@ typedef struct far {
   const dv_recordings *r;
   run *runs;
   size_t count, rows; /* rows: residuals of all runs */
-  dv_system system;
+  dv_state_space system;
   bool feedthrough;
   double *gain;                    /* [n_z][n_x] */
   double *z, *next, *x, *f, *open; /* [n_z] twice, [n_x], [SEEN][n_x] and [SEEN][n_x][n_z] */
@@ -111,7 +111,7 @@ static void move(far *a, const double *u) {
 
 /* open: the observability matrix H A^t of the first frames. */
 static void look_back(far *a) {
-  const dv_system *s = &a->system;
+  const dv_state_space *s = &a->system;
   size_t part = (size_t)s->n_x * (size_t)s->n_z;
   memcpy(a->open, s->h, part * sizeof *s->h);
   for (int t = 1; t < SEEN; t++)
@@ -121,7 +121,7 @@ static void look_back(far *a) {
 /* z: the first state, by least squares over the frames that are seen. */
 static void begin(far *a, const run *w) {
   const double ridge = 1e-2;
-  const dv_system *s = &a->system;
+  const dv_state_space *s = &a->system;
   size_t n_z = (size_t)s->n_z, n_x = (size_t)s->n_x, n_u = (size_t)s->n_u;
   memset(a->z, 0, n_z * sizeof *a->z);
   memset(a->square, 0, n_z * n_z * sizeof *a->square);
@@ -250,7 +250,7 @@ static dvbf_status set_noise(far *a, dvbf_error *error) {
 
 /* K = S R^-1 of the system in innovation form; 0 if it has none or A was moved too far for it. */
 static dvbf_status first_gain(far *a, dvbf_error *error) {
-  const dv_system *s = &a->system;
+  const dv_state_space *s = &a->system;
   size_t n_z = (size_t)s->n_z, n_x = (size_t)s->n_x;
   double *r = dv_calloc(n_x * (n_x + n_z), sizeof *r);
   if (!r) return dv_fail_memory(error, "fitting free runs");
@@ -358,8 +358,9 @@ static dvbf_status choose_order(int *order, double *least, const dv_recordings *
   return status;
 }
 
-dvbf_status dv_prediction_error_refine(dv_system *system, dv_linear_choice *choice, const dv_recordings *r,
-                                       int order, const volatile int *interrupt, dvbf_error *error) {
+dvbf_status dv_prediction_error_refine(dv_state_space *system, dv_linear_choice *choice,
+                                       const dv_recordings *r, int order, const volatile int *interrupt,
+                                       dvbf_error *error) {
   double least = INFINITY;
   bool any = false;
   far a = {0};
@@ -371,7 +372,7 @@ dvbf_status dv_prediction_error_refine(dv_system *system, dv_linear_choice *choi
   if (!status && any) {
     dv_system_clear(system);
     *system = a.system;
-    a.system = (dv_system){0};
+    a.system = (dv_state_space){0};
     choice->order = order;
     choice->errors.free_run = least;
   }

@@ -145,7 +145,7 @@ static dvbf_status fill(dv_recordings *r, dvbf_error *error) {
   return DVBF_OK;
 }
 
-dvbf_status dv_recordings_refill(dv_recordings *r, const dv_system *s, dvbf_error *error) {
+dvbf_status dv_recordings_refill(dv_recordings *r, const dv_state_space *s, dvbf_error *error) {
   size_t longest = 0, n_x = (size_t)r->n_x, n_u = (size_t)r->n_u;
   dv_smoothed z = {0};
   double *guess = dv_calloc(n_x, sizeof *guess);

@@ -270,7 +270,7 @@ static void take_residual(const dv_subspace *s, double *total, const int *from, 
 }
 
 /* Fills the noise: R from the moments of e, K from the coefficients of e, and the start from those of z. */
-static void fill_noise(const dv_subspace *s, dv_system *out, const double *total, const double *gain) {
+static void fill_noise(const dv_subspace *s, dv_state_space *out, const double *total, const double *gain) {
   size_t size = (size_t)s->size, first = 1 + (size_t)s->n_x + (size_t)s->n_u;
   for (int i = 0; i < s->n_x; i++)
     for (int j = 0; j < s->n_x; j++)
@@ -285,7 +285,7 @@ static void fill_noise(const dv_subspace *s, dv_system *out, const double *total
   }
 }
 
-bool dv_subspace_system(const dv_subspace *s, dv_system *out, double *scratch) {
+bool dv_subspace_system(const dv_subspace *s, dv_state_space *out, double *scratch) {
   int n = out->n_z, n_x = s->n_x, n_u = s->n_u, first = 1 + n_x + n_u, from[1 + 2 * 1024], to[1024] = {0},
       k = 0;
   size_t square = (size_t)s->size * (size_t)s->size;

@@ -181,7 +181,7 @@ void dv_particles_clear(dv_particles *p) {
 /* ---- Running ---- */
 
 uint64_t dv_sequence_seed(uint64_t seed, size_t sequence) {
-  dv_block b =
+  dv_random_words b =
       dv_random_block(seed, DV_STREAM_PARTICLES, (uint32_t)sequence, (uint32_t)((uint64_t)sequence >> 32), 0);
   return (uint64_t)b.word[0] << 32 | b.word[1];
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_STEPS = 100 };
+enum { MOST_BOX_STEPS = 100 };
 
 static double value_of(const double *x, const double *h, const double *g, int n) {
   double sum = 0;
@@ -81,7 +81,7 @@ int dv_box_solve(double *x, bool *held, double *factor, const double *h, const d
   int count = -1;
   if (n < 1) return 0;
   dv_into_limits(x, low, high, n);
-  for (int i = 0; i < MOST_STEPS; i++) {
+  for (int i = 0; i < MOST_BOX_STEPS; i++) {
     memcpy(gradient, g, (size_t)n * sizeof *gradient);
     dv_apply(gradient, h, x, n, n);
     int left = hold(held, x, gradient, low, high, n);

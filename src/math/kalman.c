@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-static size_t place_system(dv_system *s, double *values) {
+static size_t place_system(dv_state_space *s, double *values) {
   size_t z = (size_t)s->n_z, u = (size_t)s->n_u, x = (size_t)s->n_x;
   const dv_extent parts[] = {{&s->a, z * z},   {&s->b, z * u},   {&s->h, x * z},  {&s->d, x * u},
                              {&s->shift_z, z}, {&s->shift_x, x}, {&s->q, z * z},  {&s->r, x * x},
@@ -21,32 +21,32 @@ static size_t place_system(dv_system *s, double *values) {
 }
 
 size_t dv_system_size(int n_z, int n_u, int n_x) {
-  dv_system s = {.n_z = n_z, .n_u = n_u, .n_x = n_x};
+  dv_state_space s = {.n_z = n_z, .n_u = n_u, .n_x = n_x};
   return place_system(&s, NULL);
 }
 
-dv_system dv_system_at(double *values, int n_z, int n_u, int n_x) {
-  dv_system s = {.n_z = n_z, .n_u = n_u, .n_x = n_x};
+dv_state_space dv_system_at(double *values, int n_z, int n_u, int n_x) {
+  dv_state_space s = {.n_z = n_z, .n_u = n_u, .n_x = n_x};
   place_system(&s, values);
   return s;
 }
 
-dvbf_status dv_system_new(dv_system *out, int n_z, int n_u, int n_x, dvbf_error *error) {
+dvbf_status dv_system_new(dv_state_space *out, int n_z, int n_u, int n_x, dvbf_error *error) {
   double *values = dv_calloc(dv_system_size(n_z, n_u, n_x), sizeof *values);
   if (!values) return dv_fail_memory(error, "making a linear system");
   *out = dv_system_at(values, n_z, n_u, n_x);
   return DVBF_OK;
 }
 
-dvbf_status dv_system_copy(dv_system *out, const dv_system *from, dvbf_error *error) {
+dvbf_status dv_system_copy(dv_state_space *out, const dv_state_space *from, dvbf_error *error) {
   dvbf_status status = dv_system_new(out, from->n_z, from->n_u, from->n_x, error);
   if (!status) memcpy(out->a, from->a, dv_system_size(from->n_z, from->n_u, from->n_x) * sizeof *from->a);
   return status;
 }
 
-void dv_system_clear(dv_system *s) {
+void dv_system_clear(dv_state_space *s) {
   dv_free(s->a);
-  *s = (dv_system){0};
+  *s = (dv_state_space){0};
 }
 
 /* out [n] = shift + m z + w u */
@@ -57,15 +57,15 @@ static void affine(double *out, int n, const double *shift, const double *m, con
   if (n_u) dv_apply(out, w, u, n, n_u);
 }
 
-void dv_system_move(const dv_system *s, const double *z, const double *u, double *next) {
+void dv_system_move(const dv_state_space *s, const double *z, const double *u, double *next) {
   affine(next, s->n_z, s->shift_z, s->a, z, s->n_z, s->b, u, s->n_u);
 }
 
-void dv_system_emit(const dv_system *s, const double *z, const double *u, double *x) {
+void dv_system_emit(const dv_state_space *s, const double *z, const double *u, double *x) {
   affine(x, s->n_x, s->shift_x, s->h, z, s->n_z, s->d, u, s->n_u);
 }
 
-void dv_system_set_gain(dv_system *s, const double *k) {
+void dv_system_set_gain(dv_state_space *s, const double *k) {
   dv_product(s->s, k, s->r, s->n_z, s->n_x, s->n_x);
   dv_product_transposed(s->q, s->s, k, s->n_z, s->n_x, s->n_z);
 }
@@ -95,7 +95,7 @@ size_t dv_kalman_size(int n_z, int n_x) {
   return place_filter(&k, NULL, n_z, n_x);
 }
 
-dv_kalman dv_kalman_begin(const dv_system *s, double *memory) {
+dv_kalman dv_kalman_begin(const dv_state_space *s, double *memory) {
   dv_kalman k = {.system = s};
   size_t z = (size_t)s->n_z;
   place_filter(&k, memory, s->n_z, s->n_x);
@@ -116,8 +116,8 @@ static bool look(dv_kalman *k, const double *x) {
 }
 
 /* F and its factor U, P H' U^-1 and the filtered covariance. */
-static bool factorise(dv_kalman *k) {
-  const dv_system *s = k->system;
+static bool factorise_innovation(dv_kalman *k) {
+  const dv_state_space *s = k->system;
   size_t n = (size_t)s->n_z, o = (size_t)k->seen;
   double *cross = k->scratch; /* [seen][n_z] H P */
   for (size_t i = 0; i < o; i++)
@@ -141,7 +141,7 @@ static bool factorise(dv_kalman *k) {
 
 /* (A P H' + S) U^-1 */
 static void find_move_gain(dv_kalman *k) {
-  const dv_system *s = k->system;
+  const dv_state_space *s = k->system;
   int n = s->n_z, o = k->seen;
   double *transposed = k->scratch; /* [seen][n_z] U'^-1 S' */
   for (int i = 0; i < o; i++)
@@ -154,10 +154,10 @@ static void find_move_gain(dv_kalman *k) {
 }
 
 bool dv_kalman_observe(dv_kalman *k, const double *x, const double *u) {
-  const dv_system *s = k->system;
+  const dv_state_space *s = k->system;
   int n = s->n_z;
   bool again = look(k, x);
-  if (!again && !factorise(k)) return false;
+  if (!again && !factorise_innovation(k)) return false;
   if (!again) find_move_gain(k);
   for (int i = 0; i < k->seen; i++) {
     size_t c = (size_t)k->which[i];
@@ -175,7 +175,7 @@ bool dv_kalman_observe(dv_kalman *k, const double *x, const double *u) {
 
 /* cov = A cov A' + Q - G F G', exactly symmetric. */
 static void move_cov(dv_kalman *k) {
-  const dv_system *s = k->system;
+  const dv_state_space *s = k->system;
   size_t n = (size_t)s->n_z, o = (size_t)k->seen;
   double *half = k->scratch, *next = k->scratch + n * n, apart = 0, size = 0;
   dv_product(half, s->a, k->cov, s->n_z, s->n_z, s->n_z);
@@ -192,7 +192,7 @@ static void move_cov(dv_kalman *k) {
 }
 
 void dv_kalman_move(dv_kalman *k, const double *u) {
-  const dv_system *s = k->system;
+  const dv_state_space *s = k->system;
   int n = s->n_z, o = k->seen;
   double *next = k->scratch;
   dv_system_move(s, k->mean, u, next);
@@ -201,7 +201,7 @@ void dv_kalman_move(dv_kalman *k, const double *u) {
   if (!k->steady) move_cov(k);
 }
 
-void dv_kalman_x_variance(const dv_system *s, const double *cov, bool noise, double *variance) {
+void dv_kalman_x_variance(const dv_state_space *s, const double *cov, bool noise, double *variance) {
   size_t n = (size_t)s->n_z;
   for (size_t i = 0; i < (size_t)s->n_x; i++) {
     const double *h = s->h + i * n;
@@ -215,7 +215,7 @@ void dv_kalman_x_variance(const dv_system *s, const double *cov, bool noise, dou
 
 /* Runs a filter over zeros: covariances do not depend on the observations. */
 static dvbf_status filter_zeros(dv_kalman_gains *g, size_t most, dvbf_error *error) {
-  const dv_system *s = g->system;
+  const dv_state_space *s = g->system;
   size_t each = (size_t)s->n_z * (size_t)s->n_x, both = (size_t)s->n_x + (size_t)s->n_u;
   double *memory = dv_calloc(dv_kalman_size(s->n_z, s->n_x) + both + each, sizeof *memory);
   if (!memory) return dv_fail_memory(error, "filtering by a linear model");
@@ -249,14 +249,14 @@ typedef struct wide {
 } wide;
 
 /* out [n_z][n_x] = (R^-1 transposed)' */
-static void solve(const wide *w, const dv_system *s, double *out) {
+static void solve(const wide *w, const dv_state_space *s, double *out) {
   dv_solve_lower(w->r, s->n_x, w->transposed, s->n_z);
   dv_solve_upper(w->r, s->n_x, w->transposed, s->n_z);
   dv_transpose(out, w->transposed, s->n_x, s->n_z);
 }
 
 /* The constant parts; false if R is not positive definite. */
-static bool wide_begin(wide *w, const dv_system *s) {
+static bool wide_begin(wide *w, const dv_state_space *s) {
   int n = s->n_z, n_x = s->n_x;
   size_t all = (size_t)n * (size_t)n;
   memcpy(w->r, s->r, (size_t)n_x * (size_t)n_x * sizeof *w->r);
@@ -275,7 +275,7 @@ static bool wide_begin(wide *w, const dv_system *s) {
 }
 
 /* One step: G, and P of the next. *rest: P has become constant. False if P is no longer finite. */
-static bool wide_step(wide *w, const dv_system *s, double *gain, bool *rest) {
+static bool wide_step(wide *w, const dv_state_space *s, double *gain, bool *rest) {
   int n = s->n_z;
   double apart = 0, size = 0;
   dv_product(w->inverse, w->p, w->j, n, n, n);
@@ -298,7 +298,7 @@ static bool wide_step(wide *w, const dv_system *s, double *gain, bool *rest) {
 }
 
 static dvbf_status fill_wide(dv_kalman_gains *g, size_t most, dvbf_error *error) {
-  const dv_system *s = g->system;
+  const dv_state_space *s = g->system;
   size_t z = (size_t)s->n_z, x = (size_t)s->n_x;
   wide w = {.order = dv_calloc(z, sizeof *w.order)};
   const dv_extent parts[] = {
@@ -316,7 +316,8 @@ static dvbf_status fill_wide(dv_kalman_gains *g, size_t most, dvbf_error *error)
 
 /* ---- Gains of a system ---- */
 
-dvbf_status dv_kalman_gains_new(dv_kalman_gains *out, const dv_system *s, size_t steps, dvbf_error *error) {
+dvbf_status dv_kalman_gains_new(dv_kalman_gains *out, const dv_state_space *s, size_t steps,
+                                dvbf_error *error) {
   const size_t room = (size_t)1 << 21; /* 16 MB */
   size_t each = (size_t)s->n_z * (size_t)s->n_x, most = steps < room / each ? steps : room / each;
   dv_kalman_gains g = {.system = s, .gains = dv_calloc(most, each * sizeof *g.gains)};
@@ -340,7 +341,7 @@ bool dv_kalman_gains_reach(const dv_kalman_gains *g, size_t steps) {
 
 void dv_kalman_gains_move(const dv_kalman_gains *g, size_t t, double *mean, const double *apart,
                           const double *u, double *scratch) {
-  const dv_system *s = g->system;
+  const dv_state_space *s = g->system;
   size_t at = t < g->steps ? t : g->steps - 1;
   dv_system_move(s, mean, u, scratch);
   dv_apply(scratch, g->gains + at * (size_t)s->n_z * (size_t)s->n_x, apart, s->n_z, s->n_x);
@@ -354,7 +355,7 @@ void dv_add_noise(double *out, const double *factor, int n, dv_random *random, d
   dv_apply(out, factor, scratch, n, n);
 }
 
-void dv_noise_factors_of(const dv_system *s, dv_noise_factors *f) {
+void dv_noise_factors_of(const dv_state_space *s, dv_noise_factors *f) {
   int n_x = s->n_x, n_z = s->n_z;
   memcpy(f->x, s->r, (size_t)n_x * (size_t)n_x * sizeof *f->x);
   dv_factor(f->x, n_x);
@@ -377,7 +378,7 @@ void dv_noise_factors_of(const dv_system *s, dv_noise_factors *f) {
   dv_factor(f->z, n_z);
 }
 
-void dv_draw_step(const dv_system *s, const dv_noise_factors *f, double *z, const double *u, double *x,
+void dv_draw_step(const dv_state_space *s, const dv_noise_factors *f, double *z, const double *u, double *x,
                   bool noise, dv_random *random, double *scratch) {
   size_t n_x = (size_t)s->n_x, n_z = (size_t)s->n_z;
   double *next = scratch, *shared = next + n_z, *own = shared + n_x;

@@ -15,7 +15,7 @@
  *
  * The innovation form z' = A z + B u + b + K e is the case Q = K R K', S = K R. */
 
-typedef struct dv_system {
+typedef struct dv_state_space {
   int n_z, n_u, n_x;
   double *a;                 /* [n_z][n_z] */
   double *b;                 /* [n_z][n_u] */
@@ -27,23 +27,23 @@ typedef struct dv_system {
   double *s;                 /* [n_z][n_x] */
   double *mean;              /* m [n_z] */
   double *cov;               /* P [n_z][n_z] */
-} dv_system;
+} dv_state_space;
 
 /* Numbers of a system, the first of which is a[0]. */
 size_t dv_system_size(int n_z, int n_u, int n_x);
 /* A system whose numbers are in values [dv_system_size]. */
-dv_system dv_system_at(double *values, int n_z, int n_u, int n_x);
+dv_state_space dv_system_at(double *values, int n_z, int n_u, int n_x);
 /* A system of zeros in new memory; free it with dv_system_clear. */
-dvbf_status dv_system_new(dv_system *out, int n_z, int n_u, int n_x, dvbf_error *error);
-dvbf_status dv_system_copy(dv_system *out, const dv_system *from, dvbf_error *error);
-void dv_system_clear(dv_system *system);
+dvbf_status dv_system_new(dv_state_space *out, int n_z, int n_u, int n_x, dvbf_error *error);
+dvbf_status dv_system_copy(dv_state_space *out, const dv_state_space *from, dvbf_error *error);
+void dv_system_clear(dv_state_space *system);
 
 /* next = A z + B u + b, and x = H z + D u + c; u may be NULL if n_u = 0. */
-void dv_system_move(const dv_system *s, const double *z, const double *u, double *next);
-void dv_system_emit(const dv_system *s, const double *z, const double *u, double *x);
+void dv_system_move(const dv_state_space *s, const double *z, const double *u, double *next);
+void dv_system_emit(const dv_state_space *s, const double *z, const double *u, double *x);
 
 /* Sets Q, S from the gain K [n_z][n_x] of the innovation form and R. */
-void dv_system_set_gain(dv_system *s, const double *k);
+void dv_system_set_gain(dv_state_space *s, const double *k);
 
 /* ---- Filter ---- */
 
@@ -56,7 +56,7 @@ void dv_system_set_gain(dv_system *s, const double *k);
  */
 
 typedef struct dv_kalman {
-  const dv_system *system;
+  const dv_state_space *system;
   double *mean, *cov;              /* of z_t given x before t */
   double *filtered, *filtered_cov; /* of z_t given x_t too, after dv_kalman_observe */
   int seen;                        /* values of x_t that are there */
@@ -74,7 +74,7 @@ typedef struct dv_kalman {
 /* Doubles that a filter needs. */
 size_t dv_kalman_size(int n_z, int n_x);
 /* At the first step, in memory [dv_kalman_size]. The system must outlive it. */
-dv_kalman dv_kalman_begin(const dv_system *system, double *memory);
+dv_kalman dv_kalman_begin(const dv_state_space *system, double *memory);
 /* Takes in x [n_x], NaN if missing, NULL: all of it; u [n_u] acts on x by D. False if a covariance is
  * not positive definite, which no sensible system has. */
 bool dv_kalman_observe(dv_kalman *k, const double *x, const double *u);
@@ -82,7 +82,8 @@ bool dv_kalman_observe(dv_kalman *k, const double *x, const double *u);
 void dv_kalman_move(dv_kalman *k, const double *u);
 
 /* The diagonal of H P H' + R, or without R if `noise` is false, with either covariance P of z_t. */
-void dv_kalman_x_variance(const dv_system *s, const double *cov, bool noise, double *variance /* [n_x] */);
+void dv_kalman_x_variance(const dv_state_space *s, const double *cov, bool noise,
+                          double *variance /* [n_x] */);
 
 /* ---- Gains ---- */
 
@@ -90,7 +91,7 @@ void dv_kalman_x_variance(const dv_system *s, const double *cov, bool noise, dou
  * them and each step costs products of matrix and vector alone. */
 
 typedef struct dv_kalman_gains {
-  const dv_system *system;
+  const dv_state_space *system;
   size_t steps;  /* that are kept */
   bool rest;     /* later steps have the gain of the last one */
   double *gains; /* [steps][n_z][n_x] G of the filter */
@@ -98,7 +99,7 @@ typedef struct dv_kalman_gains {
 
 /* For sequences of up to `steps` steps, or less if these would need much memory or a covariance is not
  * positive definite. The system must outlive them. Clear them with dv_kalman_gains_clear. */
-dvbf_status dv_kalman_gains_new(dv_kalman_gains *out, const dv_system *system, size_t steps,
+dvbf_status dv_kalman_gains_new(dv_kalman_gains *out, const dv_state_space *system, size_t steps,
                                 dvbf_error *error);
 void dv_kalman_gains_clear(dv_kalman_gains *gains);
 /* Whether there are gains for this many steps. */
@@ -118,10 +119,10 @@ typedef struct dv_noise_factors {
   double *shared; /* [n_z][n_x] M = S Lx'^-1 */
   double *z;      /* [n_z][n_z] Lz Lz' = Q - M M' */
 } dv_noise_factors;
-void dv_noise_factors_of(const dv_system *s, dv_noise_factors *out);
+void dv_noise_factors_of(const dv_state_space *s, dv_noise_factors *out);
 
 /* z of the next step from z in place, and x [n_x] of this step, without e if `noise` is false. */
-void dv_draw_step(const dv_system *s, const dv_noise_factors *f, double *z, const double *u, double *x,
+void dv_draw_step(const dv_state_space *s, const dv_noise_factors *f, double *z, const double *u, double *x,
                   bool noise, dv_random *random, double *scratch /* [2 n_z + 2 n_x] */);
 
 /* ---- Smoother ---- */
@@ -144,8 +145,8 @@ typedef struct dv_smoothed {
 } dv_smoothed;
 
 /* Room for sequences of up to `steps` steps; clear it also after a failure. */
-dvbf_status dv_smoothed_init(dv_smoothed *out, const dv_system *system, int steps, dvbf_error *error);
+dvbf_status dv_smoothed_init(dv_smoothed *out, const dv_state_space *system, int steps, dvbf_error *error);
 void dv_smoothed_clear(dv_smoothed *smoothed);
 /* z of a sequence x [steps][n_x], NaN if missing, u [steps][n_u], by a system of the same sizes. False as
  * in dv_kalman_observe. */
-bool dv_smooth(dv_smoothed *out, const dv_system *system, const double *x, const double *u, int steps);
+bool dv_smooth(dv_smoothed *out, const dv_state_space *system, const double *x, const double *u, int steps);

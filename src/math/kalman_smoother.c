@@ -43,7 +43,7 @@ static size_t place(dv_smoothed *s, parts *p, int n_z, int n_x, int steps) {
   return used;
 }
 
-dvbf_status dv_smoothed_init(dv_smoothed *out, const dv_system *s, int steps, dvbf_error *error) {
+dvbf_status dv_smoothed_init(dv_smoothed *out, const dv_state_space *s, int steps, dvbf_error *error) {
   parts p;
   *out = (dv_smoothed){.steps = steps, .n_z = s->n_z};
   size_t size = place(out, &p, s->n_z, s->n_x, steps);
@@ -59,7 +59,7 @@ void dv_smoothed_clear(dv_smoothed *s) {
 
 /* Keeps the filter's values of step t. */
 static void keep(const dv_kalman *k, parts *p, int t) {
-  const dv_system *s = k->system;
+  const dv_state_space *s = k->system;
   size_t n = (size_t)s->n_z, o = (size_t)k->seen, square = n * n;
   memcpy(p->m + (size_t)t * n, k->mean, n * sizeof *k->mean);
   memcpy(p->cov + (size_t)t * square, k->cov, square * sizeof *k->cov);
@@ -154,7 +154,7 @@ static void go_back(parts *p, int n, int steps, double *later, double *before) {
   }
 }
 
-bool dv_smooth(dv_smoothed *out, const dv_system *s, const double *x, const double *u, int steps) {
+bool dv_smooth(dv_smoothed *out, const dv_state_space *s, const double *x, const double *u, int steps) {
   parts p;
   size_t n = (size_t)s->n_z, square = n * n;
   place(out, &p, s->n_z, s->n_x, out->steps);

@@ -24,7 +24,7 @@ typedef struct levenberg {
 } levenberg;
 
 /* The sum of squares at theta, whose residuals go to `out`; infinite if theta is not allowed. */
-static double look(const levenberg *l, const double *theta, double *out) {
+static double squares_at(const levenberg *l, const double *theta, double *out) {
   const dv_levenberg *how = l->how;
   if (!how->allowed(theta, how->user)) return INFINITY;
   how->residuals(out, theta, how->user);
@@ -55,16 +55,16 @@ static void differentiate(levenberg *l, const double *theta) {
 
 /* One step, with more damping until the sum falls; returns the decrease, 0 if there is none. */
 static double improve(levenberg *l, double *theta) {
-  enum { TRIES = 10 };
+  enum { MOST_DAMPINGS = 10 };
   const double more = 4, least = 1e-8;
   size_t n = (size_t)l->how->n;
-  for (int k = 0; k < TRIES; k++, l->damping *= more) {
+  for (int k = 0; k < MOST_DAMPINGS; k++, l->damping *= more) {
     memcpy(l->factor, l->square, n * n * sizeof *l->factor);
     memcpy(l->step, l->to, n * sizeof *l->step);
     for (size_t i = 0; i < n; i++) l->factor[i * (n + 1)] += l->damping;
     if (!dv_solve_definite(l->factor, (int)n, l->step, 1)) continue;
     for (size_t i = 0; i < n; i++) l->next[i] = theta[i] + l->step[i];
-    double sum = look(l, l->next, l->moved), fall = l->sum - sum;
+    double sum = squares_at(l, l->next, l->moved), fall = l->sum - sum;
     if (!(fall > 0)) continue;
     memcpy(theta, l->next, n * sizeof *theta);
     memcpy(l->now, l->moved, l->how->rows * sizeof *l->now);
@@ -87,7 +87,7 @@ dvbf_status dv_levenberg_run(double *theta, const dv_levenberg *how, dvbf_error 
   dv_place(dv_calloc(dv_place(NULL, parts, count), sizeof *l.first), parts, count);
   if (!l.first) return dv_fail_memory(error, "fitting free runs");
   memcpy(l.first, theta, n * sizeof *theta);
-  l.sum = look(&l, theta, l.now);
+  l.sum = squares_at(&l, theta, l.now);
   bool stopped = false;
   for (int i = 0; i < ITERATIONS && isfinite(l.sum); i++) {
     stopped = dv_interrupted(how->interrupt);

@@ -26,15 +26,16 @@ typedef enum dv_stream {
   DV_STREAM_SHIFT           /* pixels that images are moved by in training */
 } dv_stream;
 
-typedef struct dv_block {
+typedef struct dv_random_words {
   uint32_t word[4];
-} dv_block;
+} dv_random_words;
 
-static inline dv_block dv_random_block(uint64_t seed, uint32_t stream, uint32_t a, uint32_t b, uint32_t c) {
+static inline dv_random_words dv_random_block(uint64_t seed, uint32_t stream, uint32_t a, uint32_t b,
+                                              uint32_t c) {
   philox4x32_ctr_t counter = {{stream, a, b, c}};
   philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
   philox4x32_ctr_t r = philox4x32(counter, key);
-  return (dv_block){{r.v[0], r.v[1], r.v[2], r.v[3]}};
+  return (dv_random_words){{r.v[0], r.v[1], r.v[2], r.v[3]}};
 }
 
 /* Uniform in (0, 1), never 0 or 1. */
@@ -47,7 +48,7 @@ typedef struct dv_random {
   uint64_t seed;
   dv_stream stream;
   uint32_t a, b, next;
-  dv_block block;
+  dv_random_words block;
 } dv_random;
 
 static inline dv_random dv_random_at(uint64_t seed, dv_stream stream, uint32_t a, uint32_t b) {

@@ -49,11 +49,11 @@ void dv_workers_free(dv_worker *workers, int count) {
 /* ---- Filling the inputs ---- */
 
 /* A row of the inputs, for one sequence. */
-typedef struct row {
+typedef struct input_row {
   dvbf_real *x, *u, *mask, *seen; /* of step 0; seen is NULL if nobody asks */
-} row;
+} input_row;
 
-static void load_x(const dv_worker *w, row to, const float *frames, bool gaps, int seen) {
+static void load_x(const dv_worker *w, input_row to, const float *frames, bool gaps, int seen) {
   const dvbf_program *p = w->program;
   const dvbf_model *m = w->model;
   const dv_kernels *k = w->run.k;
@@ -93,7 +93,7 @@ void dv_worker_load(dv_worker *w, const dvbf_sequences *from, const uint32_t *in
   const dvbf_program *p = w->program;
   const dvbf_model *m = w->model;
   const dvbf_run *run = &w->run;
-  row first = {dvbf_at(run, p->x), dvbf_at(run, p->u), dvbf_at(run, p->mask), NULL};
+  input_row first = {dvbf_at(run, p->x), dvbf_at(run, p->u), dvbf_at(run, p->mask), NULL};
   if (p->seen.buffer >= 0 && m->n_x > 1) first.seen = dvbf_at(run, p->seen);
   dvbf_real *weight = dvbf_at(run, p->weight);
   size_t n_x = (size_t)m->n_x, n_u = (size_t)m->n_u;
@@ -101,8 +101,8 @@ void dv_worker_load(dv_worker *w, const dvbf_sequences *from, const uint32_t *in
     uint32_t s = index[r < count ? r : 0];
     size_t whole = dvbf_sequence_length(from, s);
     int length = whole < (size_t)p->steps ? (int)whole : p->steps, seen = observe < length ? observe : length;
-    row to = {first.x + (size_t)r * n_x, NULL, first.mask + r,
-              first.seen ? first.seen + (size_t)r * n_x : NULL};
+    input_row to = {first.x + (size_t)r * n_x, NULL, first.mask + r,
+                    first.seen ? first.seen + (size_t)r * n_x : NULL};
     weight[r] = r < count;
     load_x(w, to, dv_sequence_x(from, s, 0, (size_t)seen, w->frames), from->gaps, seen);
     if (n_u) load_u(w, first.u + (size_t)r * n_u, from->u + dvbf_sequence_start(from, s) * n_u, length);
@@ -112,13 +112,13 @@ void dv_worker_load(dv_worker *w, const dvbf_sequences *from, const uint32_t *in
 /* ---- Passes ---- */
 
 /* Sequences of a shard, rows if each has several, and numbers of x in one of several. */
-enum { ROWS = 50, ROWS_OF_SAMPLES = 512, MOST = 1 << 23 };
+enum { SHARD_ROWS = 50, ROWS_OF_SAMPLES = 512, SHARD_NUMBERS = 1 << 23 };
 
 /* Fewer rows for large sequences: what is computed of x takes several times the memory of x. */
 static int rows_of(const dvbf_sequences *s) {
-  size_t rows = s->count < ROWS ? s->count : ROWS, numbers = s->steps * s->n_x;
-  if (numbers * rows <= MOST) return (int)rows;
-  return numbers < MOST ? (int)(MOST / numbers) : 1;
+  size_t rows = s->count < SHARD_ROWS ? s->count : SHARD_ROWS, numbers = s->steps * s->n_x;
+  if (numbers * rows <= SHARD_NUMBERS) return (int)rows;
+  return numbers < SHARD_NUMBERS ? (int)(SHARD_NUMBERS / numbers) : 1;
 }
 
 /* Workers for a recorded program, or nothing. */
@@ -160,17 +160,17 @@ static size_t sequences_of(const dv_pass *pass) {
   return (size_t)(pass->program.rows / pass->samples);
 }
 
-typedef struct job {
+typedef struct shard_job {
   dv_pass *pass;
   const dvbf_sequences *sequences;
   const dv_conditions *conditions;
   dv_pass_fn *collect;
   void *user;
-} job;
+} shard_job;
 
 /* Puts sequences first .. first + count - 1 into the rows of the program. All samples of a sequence together
  * weigh as much as one. */
-static void load(const job *j, dv_worker *w, uint32_t *index, uint32_t *key, size_t first, int count) {
+static void load(const shard_job *j, dv_worker *w, uint32_t *index, uint32_t *key, size_t first, int count) {
   const dv_pass *pass = j->pass;
   int k = pass->samples;
   for (int r = 0; r < pass->program.rows; r++) {
@@ -183,7 +183,7 @@ static void load(const job *j, dv_worker *w, uint32_t *index, uint32_t *key, siz
 }
 
 static void run_shards(void *argument, int worker) {
-  const job *j = argument;
+  const shard_job *j = argument;
   dv_pass *pass = j->pass;
   dv_worker *w = &pass->workers[worker];
   uint32_t index[ROWS_OF_SAMPLES], key[ROWS_OF_SAMPLES];
@@ -208,7 +208,7 @@ static void run_shards(void *argument, int worker) {
 
 dvbf_status dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_conditions *conditions,
                         dv_pass_fn *collect, void *user, dvbf_error *error) {
-  job j = {pass, sequences, conditions, collect, user};
+  shard_job j = {pass, sequences, conditions, collect, user};
   dv_threads_run(pass->pool, run_shards, &j);
   if (dv_interrupted(dv_threads_interrupt(pass->pool))) return dv_fail_stopped(error);
   return dv_sequences_intact(sequences, error);

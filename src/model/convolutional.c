@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { SIZE = 4, STRIDE = 2, PADDING = 1, SMALLEST = 8, MOST_STAGES = 8, GROWTH = 4 };
+enum { SIZE = 4, STRIDE = 2, PADDING = 1, SMALLEST_SIDE = 8, MOST_STAGES = 8, CHANNEL_GROWTH = 4 };
 
 /* The images from the largest to the smallest one, number `count`. */
 typedef struct stages {
@@ -29,11 +29,11 @@ bool dv_convolves(const dvbf_model *m) {
 /* Checks the settings of the image. */
 static bool image_fits(dvbf_graph *g, const dvbf_model *m) {
   int64_t height = m->settings->image_height, width = m->settings->image_width;
-  if (height < SMALLEST || width < SMALLEST || m->n_x % (height * width)) {
+  if (height < SMALLEST_SIDE || width < SMALLEST_SIDE || m->n_x % (height * width)) {
     dvbf_refuse(g,
                 "network = conv needs images of at least %d x %d pixels, but x has %d columns and "
                 "image-height x image-width = %d x %d; network = dense takes any x",
-                SMALLEST, SMALLEST, m->n_x, (int)height, (int)width);
+                SMALLEST_SIDE, SMALLEST_SIDE, m->n_x, (int)height, (int)width);
     return false;
   }
   return true;
@@ -45,9 +45,9 @@ static stages stages_of(const dvbf_model *m) {
   stages all = {.image = {{height, width, m->n_x / (height * width)}}};
   while (all.count < MOST_STAGES) {
     dvbf_image now = all.image[all.count];
-    if (now.height < SMALLEST || now.width < SMALLEST) break;
+    if (now.height < SMALLEST_SIDE || now.width < SMALLEST_SIDE) break;
     all.image[++all.count] = dvbf_convolved(now, SIZE, STRIDE, PADDING, channels);
-    if (channels < GROWTH * (int)s->channels) channels *= 2;
+    if (channels < CHANNEL_GROWTH * (int)s->channels) channels *= 2;
   }
   return all;
 }
@@ -118,7 +118,7 @@ static void recognise_block(dvbf_program *p, const dvbf_model *m, dvbf_value hea
 
 void dv_recognise_frames(dvbf_program *p, const dvbf_model *m, dvbf_value head, int first, bool path) {
   dv_image_encoder_of(p, m, first, head.steps); /* blocks share the convolutional features of x */
-  for (dv_blocks b = dv_blocks_of(p->graph, m, head.steps); dv_next_block(p->graph, &b);)
+  for (dv_step_blocks b = dv_blocks_of(p->graph, m, head.steps); dv_next_block(p->graph, &b);)
     recognise_block(p, m, dvbf_steps(head, b.first, b.steps), first + b.first, path);
 }
 

@@ -117,7 +117,7 @@ static double slope(double x, double l) {
 
 enum { MOST_GROUPS = DV_TEXT / 2 + 2 };
 
-static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record_categorical(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   group groups[MOST_GROUPS] = {{0}}, g = groups_of(m);
   size_t count = 0;
   if (!fits(m))
@@ -148,7 +148,7 @@ static dvbf_expr emit_mean(dvbf_code *code, dvbf_expr output) {
   return dvbf_code_unary(code, DVBF_EXP_OF, output);
 }
 
-static void draw(const dv_density_frame *f, float *x) {
+static void draw_category(const dv_density_frame *f, float *x) {
   uint32_t words[DV_DENSITY_CHUNK];
   int chunk = -1;
   for (group g = groups_of(f->model); next(&g);) {
@@ -237,14 +237,14 @@ static void choose(const dvbf_sequences *train, const dv_statistics *x, char *va
   if (!x->binary || find_groups(train, value, size) < 2) *value = 0;
 }
 
-const dv_density dv_categorical = {.record = record,
+const dv_density dv_categorical = {.record = record_categorical,
                                    .mean = exp,
                                    .joint = true,
                                    .first_output = first_output,
                                    .emit_mean = emit_mean,
                                    .emit_variance = dv_density_emit_bits,
                                    .add_variance = dv_density_bits_variance,
-                                   .draw = draw,
+                                   .draw = draw_category,
                                    .scales = dv_density_unscaled,
                                    .suits = suits,
                                    .setting = "categories",

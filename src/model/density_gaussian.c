@@ -14,7 +14,7 @@ static dvbf_activation activation(const dv_train_settings *s) {
   return squashed(s) ? DVBF_SIGMOID : DVBF_LINEAR;
 }
 
-static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record_gaussian(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   dv_record_output(p, m, hidden);
   p->shape[0] = dv_record_log_sigma(p, m, hidden);
   dvbf_gaussian(p->graph, p->ln_p, p->x, p->output, p->shape[0], mask);
@@ -34,7 +34,7 @@ static void add_variance(const dv_density_frame *f, double *variance) {
   }
 }
 
-static void draw(const dv_density_frame *f, float *x) {
+static void draw_normal(const dv_density_frame *f, float *x) {
   size_t n_x = (size_t)f->model->n_x;
   double sigma[DV_DENSITY_CHUNK];
   uint32_t words[DV_DENSITY_CHUNK];
@@ -51,12 +51,12 @@ static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvb
   return dv_density_emit_square(code, m, p->shape[0]);
 }
 
-const dv_density dv_gaussian = {.record = record,
+const dv_density dv_gaussian = {.record = record_gaussian,
                                 .activation = activation,
                                 .first_output = first_output,
                                 .emit_variance = emit_variance,
                                 .add_variance = add_variance,
-                                .draw = draw,
+                                .draw = draw_normal,
                                 .scales = scales,
                                 .sigma = true,
                                 .normal = true};

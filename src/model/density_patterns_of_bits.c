@@ -16,7 +16,7 @@
 
 /* ---- First values ---- */
 
-enum { MOST = 256 }; /* patterns that are chosen */
+enum { MOST_PATTERNS = 256 }; /* patterns that are chosen */
 
 /* Logits of frequent frames, or noise around the mean frame: equal patterns would stay equal. */
 static dvbf_value record_patterns(dvbf_program *p, const dvbf_model *m) {
@@ -58,7 +58,7 @@ static dvbf_status look(dvbf_model *m, const dvbf_sequences *train, dvbf_error *
 /* ---- Recording ---- */
 
 /* shape[0] is (own frame, scores), shape[1] the patterns. */
-static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record_bits(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   dvbf_graph *g = p->graph;
   int count = (int)m->settings->patterns;
   dv_record_output(p, m, hidden);
@@ -86,7 +86,7 @@ static size_t chosen(const dvbf_real *scores, size_t count, double u) {
   return at;
 }
 
-static void draw(const dv_density_frame *f, float *x) {
+static void draw_bits(const dv_density_frame *f, float *x) {
   size_t n = (size_t)f->model->n_x, count = (size_t)f->model->settings->patterns;
   dvbf_value shape = f->program->shape[0];
   const dvbf_real *own = dvbf_at(f->run, dvbf_steps(shape, f->step, 1)) + (size_t)f->row * (size_t)shape.cols;
@@ -109,14 +109,14 @@ static double ln_value(double x, double mean) {
 
 /* Few binary columns have few different frames in any case. */
 static bool recur(const dvbf_sequences *train, const dv_statistics *x, size_t *count) {
-  enum { COLUMNS = 16 };
+  enum { ENOUGH_COLUMNS = 16 };
   dv_recurring often;
   double share = 0;
   *count = 0;
-  if (!x->binary || train->n_x < COLUMNS) return false;
+  if (!x->binary || train->n_x < ENOUGH_COLUMNS) return false;
   if (!dv_recurring_of(&often, train, NULL)) *count = dv_recurring_often(&often, &share);
   dv_recurring_free(&often);
-  return *count > 1 && *count <= MOST && share >= 0.5;
+  return *count > 1 && *count <= MOST_PATTERNS && share >= 0.5;
 }
 
 static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
@@ -135,12 +135,12 @@ static int refuses(const dvbf_model *m, const float *x) {
   return -1;
 }
 
-const dv_density dv_patterns_of_bits = {.record = record,
+const dv_density dv_patterns_of_bits = {.record = record_bits,
                                         .joint = true,
                                         .first_output = dv_logit,
                                         .emit_variance = dv_density_emit_bits,
                                         .add_variance = dv_density_bits_variance,
-                                        .draw = draw,
+                                        .draw = draw_bits,
                                         .scales = dv_density_unscaled,
                                         .suits = suits,
                                         .notes = true,

@@ -25,7 +25,7 @@ static double slope(double x, double l) {
   return x - rate_of(l);
 }
 
-static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record_poisson(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   dv_record_output(p, m, hidden);
   dv_record_values(p->graph, p->ln_p, p->x, p->output, mask, (dv_value_density){ln_p, slope});
 }
@@ -69,7 +69,7 @@ static double count_of(double rate, double u) {
   return mode;
 }
 
-static void draw(const dv_density_frame *f, float *x) {
+static void draw_count(const dv_density_frame *f, float *x) {
   size_t n_x = (size_t)f->model->n_x;
   uint32_t words[DV_DENSITY_CHUNK];
   dvbf_real normal[DV_DENSITY_CHUNK];
@@ -100,13 +100,13 @@ static bool accepts(const dv_statistics *x) {
   return x->counts;
 }
 
-const dv_density dv_poisson = {.record = record,
+const dv_density dv_poisson = {.record = record_poisson,
                                .mean = rate_of,
                                .first_output = first_output,
                                .emit_mean = emit_mean,
                                .emit_variance = emit_variance,
                                .add_variance = add_variance,
-                               .draw = draw,
+                               .draw = draw_count,
                                .scales = dv_density_unscaled,
                                .suits = suits,
                                .refuses = refuses,

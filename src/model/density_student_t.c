@@ -21,11 +21,11 @@
 /* ---- Degrees of freedom ---- */
 
 enum { FIRST_FREEDOM = 6 };
-#define LOWEST (-7.0) /* of ln(n - 2): 2.001 */
-#define HIGHEST 14.0  /* a million, which cannot be told from a Gaussian */
+#define LOWEST (-7.0)        /* of ln(n - 2): 2.001 */
+#define HIGHEST_FREEDOM 14.0 /* a million, which cannot be told from a Gaussian */
 
 static double freedom_of(double parameter) {
-  return 2 + dv_exp(fmin(fmax(parameter, LOWEST), HIGHEST));
+  return 2 + dv_exp(fmin(fmax(parameter, LOWEST), HIGHEST_FREEDOM));
 }
 
 static double constant_of(double n) {
@@ -103,12 +103,12 @@ static void student_backward(const dvbf_op *op, dvbf_run *run) {
     if (d_log_sigma && (double)v.log_sigma[at] > v.floor) d_log_sigma[at] += (dvbf_real)(by * (pull * e - 1));
     d_n += by * (c - 0.5 * dv_log1p(e * e / n) + 0.5 * pull * e / n);
   }
-  if (d_freedom && a > LOWEST && a < HIGHEST) *d_freedom += (dvbf_real)(d_n * (n - 2));
+  if (d_freedom && a > LOWEST && a < HIGHEST_FREEDOM) *d_freedom += (dvbf_real)(d_n * (n - 2));
 }
 
 static const dvbf_op_class student_class = {"student t", student_forward, student_backward, NULL};
 
-static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record_student(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   double freedom = m->settings->freedom;
   bool fixed = freedom > 0;
   if (fixed && freedom < 2.001)
@@ -141,7 +141,7 @@ static void add_variance(const dv_density_frame *f, double *variance) {
 }
 
 /* Of two uniform numbers, sqrt(n (u^(-2 / n) - 1)) cos(2 pi v) has the distribution of t (Bailey 1994). */
-static void draw(const dv_density_frame *f, float *x) {
+static void draw_student_t(const dv_density_frame *f, float *x) {
   size_t n_x = (size_t)f->model->n_x, behind = (n_x + DV_DENSITY_CHUNK - 1) / DV_DENSITY_CHUNK;
   double n = freedom_in(f), sigma;
   uint32_t radius[DV_DENSITY_CHUNK], angle[DV_DENSITY_CHUNK];
@@ -158,8 +158,8 @@ static void draw(const dv_density_frame *f, float *x) {
 
 /* The degrees of freedom are a parameter. */
 static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean) {
-  dvbf_expr apart =
-      dvbf_code_unary(code, DVBF_EXP_OF, dv_within(code, dv_read_one(code, p->shape[1]), LOWEST, HIGHEST));
+  dvbf_expr apart = dvbf_code_unary(code, DVBF_EXP_OF,
+                                    dv_within(code, dv_read_one(code, p->shape[1]), LOWEST, HIGHEST_FREEDOM));
   dvbf_expr ratio = dv_plus(code, dv_number(code, 1), dv_over(code, dv_number(code, 2), apart));
   return dv_times(code, dv_density_emit_square(code, m, p->shape[0]), ratio);
 }
@@ -178,10 +178,10 @@ static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
   return outliers && !x->binary ? "x has outliers, more than 8 standard deviations from the mean" : NULL;
 }
 
-const dv_density dv_student_t = {.record = record,
+const dv_density dv_student_t = {.record = record_student,
                                  .emit_variance = emit_variance,
                                  .add_variance = add_variance,
-                                 .draw = draw,
+                                 .draw = draw_student_t,
                                  .scales = scales,
                                  .suits = suits,
                                  .on_request = true,

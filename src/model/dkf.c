@@ -96,7 +96,7 @@ static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_state *s
 
 /* The steps of a block. */
 static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_state *all,
-                       const dv_blocks *s) {
+                       const dv_step_blocks *s) {
   dvbf_program part = dv_part_of(p, s->first, s->steps + 1);
   dvbf_state state = *all;
   dvbf_value *of[] = {&state.z, &state.kl, &state.p, &state.noise, &state.use};
@@ -124,11 +124,11 @@ static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value head) 
     dvbf_state_sample(g, &state, -1);
     if (s->clip_z > 0) dvbf_clip_gradient(g, state.z, s->clip_z);
   }
-  for (dv_blocks b = dv_blocks_of(g, m, steps); dv_next_block(g, &b);) make_block(p, m, &state, &b);
+  for (dv_step_blocks b = dv_blocks_of(g, m, steps); dv_next_block(g, &b);) make_block(p, m, &state, &b);
   dvbf_state_kl(g, &state);
 }
 
-static void record(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+static void record_all_steps(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   dvbf_value head = p->observe ? recognition(p, m) : DVBF_NONE;
   first_state(p, m, head);
   later_states(p, m, head);
@@ -158,5 +158,5 @@ const dvbf_model_class dv_model_dkf = {.name = "dkf",
                                        .settings = "training dynamics limits pictures samples",
                                        .no_filter = "its q(z_t) needs the frames after t",
                                        .settle = settle,
-                                       .whole = record,
+                                       .whole = record_all_steps,
                                        .move = move};

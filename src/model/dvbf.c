@@ -152,14 +152,14 @@ static void step_recognition(dvbf_program *p, const dvbf_model *m, const recogni
   dv_stack_step(p->graph, &r->network, t);
 }
 
-static void draw(dvbf_program *p) {
+static void draw_noise(dvbf_program *p) {
   dvbf_noise(p->graph, p->later.noise, false);
   dvbf_filter_use(p->graph, p->later.use, dvbf_steps(p->mask, 1, p->steps - 1));
 }
 
 /* All steps of a program that has its noise. */
-static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values,
-                       recognition *q, dvbf_value range) {
+static void record_steps(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values,
+                         recognition *q, dvbf_value range) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   dvbf_innovation innovation = dv_innovation_of(&p->later, dvbf_steps(p->kl, 1, values->steps));
@@ -176,8 +176,8 @@ static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_transiti
 }
 
 /* The steps of a block. */
-static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *all,
-                       dvbf_value later, dvbf_value range, const dv_blocks *s) {
+static void record_block(const dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *all,
+                         dvbf_value later, dvbf_value range, const dv_step_blocks *s) {
   dvbf_program part = dv_part_of(p, s->first, s->steps + 1);
   dvbf_transition_values values = *all;
   values.steps = s->steps;
@@ -188,14 +188,14 @@ static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_tr
   if (all->v.steps > 1) values.v = dvbf_steps(all->v, s->first, s->steps);
   later = dvbf_steps(later, s->first, s->steps);
   recognition q = open_recognition(&part, m, &values, later);
-  make_steps(&part, m, &values, &q, range);
+  record_steps(&part, m, &values, &q, range);
 }
 
 /* Recognition and transition: z[1 .. T-1] and their kl. q is not used in the first `wait` steps. */
 static void dynamics(dvbf_program *p, const dvbf_model *m, int wait, bool whole_sequence) {
   dvbf_graph *g = p->graph;
   int steps = p->steps - 1;
-  dv_blocks blocks = dv_blocks_of(g, m, steps);
+  dv_step_blocks blocks = dv_blocks_of(g, m, steps);
   dvbf_value head = dvbf_slab(g, steps, 2 * m->n_w), range = dvbf_state_range(g, m);
   dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
   dvbf_transition_values values = values_of(p, m, dvbf_slab(g, steps, m->n_w));
@@ -207,12 +207,12 @@ static void dynamics(dvbf_program *p, const dvbf_model *m, int wait, bool whole_
   if (blocks.count > 1) {
     /* Blocks share the convolutional features of x, and what is known of later frames. */
     if (!innovates(m)) dv_image_encoder_of(p, m, 0, p->steps);
-    draw(p);
-    while (dv_next_block(g, &blocks)) make_block(p, m, &values, later, range, &blocks);
+    draw_noise(p);
+    while (dv_next_block(g, &blocks)) record_block(p, m, &values, later, range, &blocks);
   } else {
     recognition q = open_recognition(p, m, &values, later);
-    draw(p);
-    make_steps(p, m, &values, &q, range);
+    draw_noise(p);
+    record_steps(p, m, &values, &q, range);
   }
   dvbf_scalar(g, DVBF_FILTER_WAIT, wait);
 }

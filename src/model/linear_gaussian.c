@@ -19,18 +19,19 @@
 
 /* ---- Parameters (weights transposed, as in layers) ---- */
 
-enum { FROM_Z, FROM_U, SHIFT, TO_X, THROUGH, OFFSET, NOISE, START, SPREAD, PARTS };
+enum { FROM_Z, FROM_U, SHIFT, TO_X, THROUGH, OFFSET, NOISE, START_MEAN, SPREAD, LINEAR_PARTS };
 
-typedef struct part {
+typedef struct linear_part {
   const char *name;
   int rows, cols;
-} part;
+} linear_part;
 
-static void list_parts(part parts[PARTS], int n_z, int n_u, int n_x) {
+static void list_parts(linear_part parts[LINEAR_PARTS], int n_z, int n_u, int n_x) {
   int both = n_x + n_z;
-  part all[PARTS] = {{"transition.z", n_z, n_z},   {"transition.u", n_u, n_z}, {"transition.bias", 1, n_z},
-                     {"emission.z", n_z, n_x},     {"emission.u", n_u, n_x},   {"emission.bias", 1, n_x},
-                     {"noise.factor", both, both}, {"start.mean", 1, n_z},     {"start.factor", n_z, n_z}};
+  linear_part all[LINEAR_PARTS] = {
+      {"transition.z", n_z, n_z},   {"transition.u", n_u, n_z}, {"transition.bias", 1, n_z},
+      {"emission.z", n_z, n_x},     {"emission.u", n_u, n_x},   {"emission.bias", 1, n_x},
+      {"noise.factor", both, both}, {"start.mean", 1, n_z},     {"start.factor", n_z, n_z}};
   memcpy(parts, all, sizeof all);
 }
 
@@ -46,7 +47,7 @@ static double square(const dvbf_real *factor, int n, int i, int j) {
   return sum;
 }
 
-static void read_parts(dv_system *s, const dvbf_real *const from[PARTS]) {
+static void read_parts(dv_state_space *s, const dvbf_real *const from[LINEAR_PARTS]) {
   int n_z = s->n_z, n_x = s->n_x, both = n_x + n_z;
   transpose(s->a, from[FROM_Z], n_z, n_z);
   transpose(s->h, from[TO_X], n_z, n_x);
@@ -54,7 +55,7 @@ static void read_parts(dv_system *s, const dvbf_real *const from[PARTS]) {
   if (s->n_u) transpose(s->d, from[THROUGH], s->n_u, n_x);
   transpose(s->shift_z, from[SHIFT], 1, n_z);
   transpose(s->shift_x, from[OFFSET], 1, n_x);
-  transpose(s->mean, from[START], 1, n_z);
+  transpose(s->mean, from[START_MEAN], 1, n_z);
   for (int i = 0; i < both; i++)
     for (int j = 0; j < both; j++) {
       double value = square(from[NOISE], both, i, j);
@@ -66,11 +67,11 @@ static void read_parts(dv_system *s, const dvbf_real *const from[PARTS]) {
     for (int j = 0; j < n_z; j++) s->cov[i * n_z + j] = square(from[SPREAD], n_z, i, j);
 }
 
-void dv_linear_get(const dvbf_model *m, dv_system *out) {
-  part parts[PARTS];
-  const dvbf_real *from[PARTS];
+void dv_linear_get(const dvbf_model *m, dv_state_space *out) {
+  linear_part parts[LINEAR_PARTS];
+  const dvbf_real *from[LINEAR_PARTS];
   list_parts(parts, m->n_z, m->n_u, m->n_x);
-  for (int i = 0; i < PARTS; i++) from[i] = dv_model_values(m, parts[i].name);
+  for (int i = 0; i < LINEAR_PARTS; i++) from[i] = dv_model_values(m, parts[i].name);
   read_parts(out, from);
 }
 
@@ -80,12 +81,12 @@ static void write(dvbf_real *to, const double *from, int rows, int cols, bool tr
       to[i * cols + j] = (dvbf_real)(transpose ? from[j * rows + i] : from[i * cols + j]);
 }
 
-void dv_linear_set(dvbf_model *m, const dv_system *s, double *scratch) {
-  part parts[PARTS];
+void dv_linear_set(dvbf_model *m, const dv_state_space *s, double *scratch) {
+  linear_part parts[LINEAR_PARTS];
   int n_z = s->n_z, n_x = s->n_x, both = n_x + n_z;
-  const double *whole[PARTS] = {s->a, s->b, s->shift_z, s->h, s->d, s->shift_x, NULL, s->mean, NULL};
+  const double *whole[LINEAR_PARTS] = {s->a, s->b, s->shift_z, s->h, s->d, s->shift_x, NULL, s->mean, NULL};
   list_parts(parts, n_z, s->n_u, n_x);
-  for (int i = 0; i < PARTS; i++)
+  for (int i = 0; i < LINEAR_PARTS; i++)
     if (whole[i] && parts[i].rows)
       write(dv_model_values(m, parts[i].name), whole[i], parts[i].rows, parts[i].cols, true);
   dv_noise_factors f = {scratch, scratch + n_x * n_x, scratch + n_x * n_x + n_z * n_x};
@@ -108,8 +109,8 @@ typedef struct filter_data {
   int n_z, n_u, n_x;
 } filter_data;
 
-enum { X = PARTS, U, MASK, SEEN, NOISES, RANGE, INPUTS };
-enum { Z, KL, LN_P, ROOM, OUTPUTS };
+enum { FILTER_X = LINEAR_PARTS, U, MASK, FILTER_SEEN, NOISES, RANGE, INPUTS };
+enum { FILTER_Z, FILTER_KL, LN_P, FILTER_ROOM, OUTPUTS };
 
 /* Doubles of an op's memory: the system, the filter, two factors, and some vectors. */
 static size_t room_size(int n_z, int n_u, int n_x) {
@@ -119,28 +120,28 @@ static size_t room_size(int n_z, int n_u, int n_x) {
 }
 
 /* One sequence on its way through the steps. */
-typedef struct walk {
+typedef struct filter_walk {
   const dvbf_op *op;
   const dvbf_run *run;
   const filter_data *data;
-  dv_system system;
+  dv_state_space system;
   dv_kalman filter;
   double *noise_factor, *factor, *z, *next, *u, *x;
   const dvbf_real *range; /* of z, if it has limits */
   int row, last;          /* step that is seen last, -1: none */
-} walk;
+} filter_walk;
 
-static dvbf_real *at(const walk *w, dvbf_value value, int t) {
+static dvbf_real *at(const filter_walk *w, dvbf_value value, int t) {
   return dvbf_at(w->run, dvbf_steps(value, t, 1)) +
          (size_t)(value.rows > 1 ? w->row : 0) * (size_t)value.cols;
 }
 
-static walk begin_walk(const dvbf_op *op, const dvbf_run *run) {
+static filter_walk begin_walk(const dvbf_op *op, const dvbf_run *run) {
   const filter_data *d = op->data;
-  const dvbf_real *from[PARTS];
-  walk w = {.op = op, .run = run, .data = d, .range = dvbf_at(run, op->in[RANGE])};
-  for (int i = 0; i < PARTS; i++) from[i] = op->in[i].buffer < 0 ? NULL : dvbf_at(run, op->in[i]);
-  double *room = (double *)(void *)dvbf_at(run, op->out[ROOM]);
+  const dvbf_real *from[LINEAR_PARTS];
+  filter_walk w = {.op = op, .run = run, .data = d, .range = dvbf_at(run, op->in[RANGE])};
+  for (int i = 0; i < LINEAR_PARTS; i++) from[i] = op->in[i].buffer < 0 ? NULL : dvbf_at(run, op->in[i]);
+  double *room = (double *)(void *)dvbf_at(run, op->out[FILTER_ROOM]);
   w.system = dv_system_at(room, d->n_z, d->n_u, d->n_x);
   read_parts(&w.system, from);
   size_t square_size = (size_t)d->n_z * (size_t)d->n_z;
@@ -155,9 +156,9 @@ static walk begin_walk(const dvbf_op *op, const dvbf_run *run) {
   return w;
 }
 
-static void load(walk *w, int t) {
-  const dvbf_real *x = at(w, w->op->in[X], t), *mask = at(w, w->op->in[MASK], t);
-  const dvbf_real *seen = w->op->in[SEEN].buffer < 0 ? NULL : at(w, w->op->in[SEEN], t);
+static void load_step(filter_walk *w, int t) {
+  const dvbf_real *x = at(w, w->op->in[FILTER_X], t), *mask = at(w, w->op->in[MASK], t);
+  const dvbf_real *seen = w->op->in[FILTER_SEEN].buffer < 0 ? NULL : at(w, w->op->in[FILTER_SEEN], t);
   const dvbf_real *u = w->data->n_u ? at(w, w->op->in[U], t) : NULL;
   for (int i = 0; i < w->data->n_u; i++) w->u[i] = (double)u[i];
   for (int i = 0; i < w->data->n_x; i++)
@@ -165,7 +166,7 @@ static void load(walk *w, int t) {
 }
 
 /* z = mean + factor noise */
-static void add_noise(walk *w, const double *mean, const double *factor, int t) {
+static void add_noise(filter_walk *w, const double *mean, const double *factor, int t) {
   const dvbf_real *noise = at(w, w->op->in[NOISES], t);
   size_t n = (size_t)w->data->n_z;
   for (size_t i = 0; i < n; i++) {
@@ -174,9 +175,9 @@ static void add_noise(walk *w, const double *mean, const double *factor, int t) 
   }
 }
 
-static void walk_row(walk *w, int row) {
+static void walk_row(filter_walk *w, int row) {
   const filter_data *d = w->data;
-  int steps = w->op->out[Z].steps;
+  int steps = w->op->out[FILTER_Z].steps;
   size_t square_size = (size_t)d->n_z * (size_t)d->n_z;
   dv_kalman *k = &w->filter;
   w->row = row;
@@ -186,9 +187,9 @@ static void walk_row(walk *w, int row) {
   *k = dv_kalman_begin(&w->system, w->system.a + dv_system_size(d->n_z, d->n_u, d->n_x));
   for (int t = 0; t < steps; t++) {
     bool filters = t <= w->last;
-    load(w, t);
+    load_step(w, t);
     if (filters) dv_kalman_observe(k, w->x, w->u);
-    *at(w, w->op->out[KL], t) = 0;
+    *at(w, w->op->out[FILTER_KL], t) = 0;
     *at(w, w->op->out[LN_P], t) = filters ? (dvbf_real)k->log_p : 0;
     if (t > w->last + 1) {
       add_noise(w, w->next, w->noise_factor, t);
@@ -198,7 +199,7 @@ static void walk_row(walk *w, int row) {
       dv_factor(w->factor, d->n_z);
       add_noise(w, filters ? k->filtered : k->mean, w->factor, t);
     }
-    dvbf_real *z = at(w, w->op->out[Z], t);
+    dvbf_real *z = at(w, w->op->out[FILTER_Z], t);
     for (int i = 0; i < d->n_z; i++) z[i] = (dvbf_real)w->z[i];
     if (filters) dv_kalman_move(k, w->u);
     if (!filters) dv_system_move(&w->system, w->z, w->u, w->next);
@@ -206,8 +207,8 @@ static void walk_row(walk *w, int row) {
 }
 
 static void filter_forward(const dvbf_op *op, dvbf_run *run) {
-  walk w = begin_walk(op, run);
-  for (int r = 0; r < op->out[Z].rows; r++) walk_row(&w, r);
+  filter_walk w = begin_walk(op, run);
+  for (int r = 0; r < op->out[FILTER_Z].rows; r++) walk_row(&w, r);
 }
 
 static const dvbf_op_class filter_class = {"kalman-filter", filter_forward, NULL, NULL};
@@ -216,10 +217,10 @@ static const dvbf_op_class filter_class = {"kalman-filter", filter_forward, NULL
 
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
-  part parts[PARTS];
+  linear_part parts[LINEAR_PARTS];
   dvbf_value in[INPUTS], out[OUTPUTS], noise = dvbf_slab_constant(g, p->steps, m->n_z);
   list_parts(parts, m->n_z, m->n_u, m->n_x);
-  for (int i = 0; i < PARTS; i++) {
+  for (int i = 0; i < LINEAR_PARTS; i++) {
     in[i] = DVBF_NONE;
     if (parts[i].rows)
       in[i] = dvbf_parameter(g, parts[i].name, parts[i].rows, parts[i].cols, (dvbf_first){0});
@@ -227,9 +228,10 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
   dvbf_noise(g, noise, false);
   size_t room = room_size(m->n_z, m->n_u, m->n_x) * (sizeof(double) / sizeof(dvbf_real));
   p->ln_p = dvbf_slab(g, p->steps, 1);
-  in[X] = p->x, in[U] = p->u, in[MASK] = p->mask, in[SEEN] = p->seen, in[NOISES] = noise;
+  in[FILTER_X] = p->x, in[U] = p->u, in[MASK] = p->mask, in[FILTER_SEEN] = p->seen, in[NOISES] = noise;
   in[RANGE] = dvbf_state_range(g, m);
-  out[Z] = p->z, out[KL] = p->kl, out[LN_P] = p->ln_p, out[ROOM] = dvbf_slab_shared_constant(g, 1, (int)room);
+  out[FILTER_Z] = p->z, out[FILTER_KL] = p->kl, out[LN_P] = p->ln_p,
+  out[FILTER_ROOM] = dvbf_slab_shared_constant(g, 1, (int)room);
   filter_data data = {m->n_z, m->n_u, m->n_x};
   dvbf_record(g, &filter_class, INPUTS, in, OUTPUTS, out, &data, sizeof data);
 }
@@ -257,7 +259,7 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
 typedef struct work {
   const dvbf_model *m;
   const dvbf_exact *q;
-  dv_system system;
+  dv_state_space system;
   double *memory;
   double *x, *u; /* [steps][n_x], [steps][n_u] scaled, NaN if missing */
   dv_kalman filter;
@@ -279,7 +281,7 @@ static void scale_in(const work *w) {
     w->u[i] = ((double)q->u[i] - (double)w->m->u.shift[i % n_u]) * (double)w->m->u.scale[i % n_u];
 }
 
-static dvbf_status begin(work *w, dvbf_error *error) {
+static dvbf_status begin_work(work *w, dvbf_error *error) {
   int n_z = w->m->n_z, n_u = w->m->n_u, n_x = w->m->n_x;
   size_t z = (size_t)n_z, x = (size_t)n_x, u = (size_t)n_u, steps = (size_t)w->q->steps, used = 0;
   double *kalman;
@@ -490,7 +492,7 @@ static dvbf_status exact(const dvbf_model_class *self, const dvbf_model *m, cons
                          dvbf_error *error) {
   work w = {.m = m, .q = asked, .range = dv_model_range(m)};
   bool sound = false;
-  dvbf_status status = begin(&w, error);
+  dvbf_status status = begin_work(&w, error);
   if (!status && asked->given == DVBF_GIVEN_ALL) status = smooth(&w, &sound, error);
   if (!status && asked->given != DVBF_GIVEN_ALL) sound = filter(&w);
   end(&w);
@@ -502,15 +504,15 @@ static dvbf_status exact(const dvbf_model_class *self, const dvbf_model *m, cons
 
 /* ---- Online filter ---- */
 
-typedef struct online {
-  dv_system system;
+typedef struct online_filter {
+  dv_state_space system;
   dv_kalman filter;
   double *x, *u; /* scaled */
   bool through;  /* u comes with its own frame, and is kept for the move to the next */
   bool begun, seen, sound;
   uint64_t seed;
   uint32_t step;
-} online;
+} online_filter;
 
 static size_t online_doubles(const dvbf_model *m) {
   return dv_system_size(m->n_z, m->n_u, m->n_x) + dv_kalman_size(m->n_z, m->n_x) + (size_t)m->n_x +
@@ -518,15 +520,15 @@ static size_t online_doubles(const dvbf_model *m) {
 }
 
 static size_t online_size(const dvbf_model_class *self, const dvbf_model *m) {
-  return (sizeof(online) + 63) / 64 * 64 + online_doubles(m) * sizeof(double);
+  return (sizeof(online_filter) + 63) / 64 * 64 + online_doubles(m) * sizeof(double);
 }
 
 static void online_begin(const dvbf_model_class *self, const dvbf_model *m, void *memory, uint64_t seed) {
-  online *o = memory;
+  online_filter *o = memory;
   double *room = (double *)(void *)((unsigned char *)memory + (sizeof *o + 63) / 64 * 64);
-  *o = (online){.system = dv_system_at(room, m->n_z, m->n_u, m->n_x),
-                .through = dv_model_feeds_through(m),
-                .seed = seed};
+  *o = (online_filter){.system = dv_system_at(room, m->n_z, m->n_u, m->n_x),
+                       .through = dv_model_feeds_through(m),
+                       .seed = seed};
   dv_linear_get(m, &o->system);
   room += dv_system_size(m->n_z, m->n_u, m->n_x);
   o->filter = dv_kalman_begin(&o->system, room);
@@ -535,7 +537,7 @@ static void online_begin(const dvbf_model_class *self, const dvbf_model *m, void
 }
 
 /* Samples of N(filtered), and their factor in the filter's scratch after its step. */
-static void draw_online(online *o, size_t samples, float *z) {
+static void draw_online(online_filter *o, size_t samples, float *z) {
   dv_kalman *k = &o->filter;
   int n = o->system.n_z;
   double *factor = k->scratch, *normal = factor + (size_t)n * (size_t)n;
@@ -549,13 +551,13 @@ static void draw_online(online *o, size_t samples, float *z) {
   }
 }
 
-static void set_u(online *o, const dvbf_model *m, const float *u) {
+static void set_u(online_filter *o, const dvbf_model *m, const float *u) {
   for (int i = 0; i < m->n_u; i++)
     o->u[i] = u ? ((double)u[i] - (double)m->u.shift[i]) * (double)m->u.scale[i] : 0;
 }
 
 /* To the next step. u [n_u] is the control since the step before or, with feedthrough, that of this step. */
-static void advance(online *o, const dvbf_model *m, const float *u) {
+static void advance(online_filter *o, const dvbf_model *m, const float *u) {
   dv_kalman *k = &o->filter;
   if (!o->through) set_u(o, m, o->begun ? u : NULL);
   if (o->begun && o->sound) dv_kalman_move(k, o->u);
@@ -565,14 +567,14 @@ static void advance(online *o, const dvbf_model *m, const float *u) {
 }
 
 /* x [n_x] scaled; NULL: missing. */
-static void observe(online *o, const double *x) {
+static void observe(online_filter *o, const double *x) {
   o->seen = x;
   o->sound = dv_kalman_observe(&o->filter, x, o->u);
 }
 
 static void online_step(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
                         const float *u, size_t samples, float *mean, float *deviation, float *z) {
-  online *o = memory;
+  online_filter *o = memory;
   dv_kalman *k = &o->filter;
   advance(o, m, u);
   for (int i = 0; x && i < m->n_x; i++)
@@ -588,7 +590,7 @@ static void online_step(const dvbf_model_class *self, const dvbf_model *m, void 
 
 static void online_ahead(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
                          bool noise, float *mean, float *deviation, double *x_mean, double *x_variance) {
-  online *o = memory;
+  online_filter *o = memory;
   dv_kalman *k = &o->filter;
   advance(o, m, u);
   observe(o, NULL);

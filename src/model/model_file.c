@@ -131,8 +131,8 @@ static json_t *metadata_of(const dvbf_model *m) {
 }
 
 /* To bytes, or to a file if these are NULL. */
-static dvbf_status write(const dvbf_model *m, const char *path, void **bytes, size_t *size,
-                         dvbf_error *error) {
+static dvbf_status write_whole_model(const dvbf_model *m, const char *path, void **bytes, size_t *size,
+                                     dvbf_error *error) {
   int n = 0;
   dv_tensor *tensors = list_tensors(m, &n);
   if (!tensors) return dv_fail_memory(error, "saving a model");
@@ -143,11 +143,11 @@ static dvbf_status write(const dvbf_model *m, const char *path, void **bytes, si
 }
 
 dvbf_status dvbf_model_save(const dvbf_model *m, const char *path, dvbf_error *error) {
-  return write(m, path, NULL, NULL, error);
+  return write_whole_model(m, path, NULL, NULL, error);
 }
 
 dvbf_status dvbf_model_to_bytes(void **bytes, size_t *size, const dvbf_model *m, dvbf_error *error) {
-  return write(m, NULL, bytes, size, error);
+  return write_whole_model(m, NULL, bytes, size, error);
 }
 
 /* ---- Loading ---- */
@@ -195,7 +195,7 @@ static dvbf_status check_parts_taken(const dvbf_model *m, const char *path, dvbf
 }
 
 /* All but the tensors. */
-static dvbf_status fill(dvbf_model *m, const dv_tensor_file *f, size_t room, dvbf_error *error) {
+static dvbf_status fill_settings(dvbf_model *m, const dv_tensor_file *f, size_t room, dvbf_error *error) {
   double updates = 0;
   dvbf_status status = dv_meta_number(f, "updates", 0, 9e15, &updates, error);
   if (!status) status = dv_meta_number(f, "sequences", 1, 9e15, &m->sequences, error);
@@ -230,8 +230,8 @@ static dvbf_status fill_tensors(dvbf_model *m, const dv_tensor_file *f, dvbf_err
 }
 
 /* A model with parts that are not shipped must be loaded with the same parts. */
-static dvbf_status check_part(const dv_tensor_file *f, const char *what, const char *wanted,
-                              dvbf_error *error) {
+static dvbf_status check_own_part(const dv_tensor_file *f, const char *what, const char *wanted,
+                                  dvbf_error *error) {
   const char *name = dv_meta_get(f, what);
   if (!strcmp(name ? name : "", wanted ? wanted : "")) return DVBF_OK;
   return dv_fail(error, DVBF_FORMAT,
@@ -241,9 +241,9 @@ static dvbf_status check_part(const dv_tensor_file *f, const char *what, const c
 
 static dvbf_status check_parts(const dv_tensor_file *f, const dvbf_model *m, dvbf_error *error) {
   const dvbf_model_class *own = dv_model_own(m).type;
-  dvbf_status status = check_part(f, "model", own ? own->name : NULL, error);
+  dvbf_status status = check_own_part(f, "model", own ? own->name : NULL, error);
   if (status || !m->transition) return status;
-  return check_part(f, "transition", m->transition->name, error);
+  return check_own_part(f, "transition", m->transition->name, error);
 }
 
 /* A whole number of the metadata. */
@@ -269,7 +269,7 @@ static dvbf_status load_part(dvbf_model **out, const dv_own *own, const dv_tenso
   if (!status) status = read_count(f, "n_u", 0, 1 << 24, &n_u, error);
   if (!status) status = dv_model_empty(&m, settings, own, n_x, n_u, error);
   if (!status) status = check_parts(f, m, error);
-  if (!status) status = fill(m, f, *room, error);
+  if (!status) status = fill_settings(m, f, *room, error);
   dvbf_settings_free(settings);
   if (status) {
     dvbf_model_free(m);
@@ -307,8 +307,8 @@ static dvbf_status load_others(dvbf_model *m, dv_tensor_file *f, size_t *room, d
   return status;
 }
 
-static dvbf_status load(dvbf_model **out, const dv_own *own, const char *path, const dv_tensor_bytes *bytes,
-                        dvbf_error *error) {
+static dvbf_status load_model(dvbf_model **out, const dv_own *own, const char *path,
+                              const dv_tensor_bytes *bytes, dvbf_error *error) {
   dv_tensor_file file = {0};
   dvbf_model *m = NULL;
   dvbf_status status = dv_tensors_open(&file, path, bytes, FORMAT, "a model", error);
@@ -327,19 +327,19 @@ static dvbf_status load(dvbf_model **out, const dv_own *own, const char *path, c
 }
 
 dvbf_status dvbf_model_from_bytes(dvbf_model **out, const void *bytes, size_t size, dvbf_error *error) {
-  return load(out, NULL, "the model", &(dv_tensor_bytes){bytes, size}, error);
+  return load_model(out, NULL, "the model", &(dv_tensor_bytes){bytes, size}, error);
 }
 
 dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition, const char *path,
                                  dvbf_error *error) {
-  return load(out, &(dv_own){.transition = transition}, path, NULL, error);
+  return load_model(out, &(dv_own){.transition = transition}, path, NULL, error);
 }
 
 dvbf_status dvbf_model_load_own(dvbf_model **out, const dvbf_model_class *own, const char *path,
                                 dvbf_error *error) {
-  return load(out, &(dv_own){.type = own}, path, NULL, error);
+  return load_model(out, &(dv_own){.type = own}, path, NULL, error);
 }
 
 dvbf_status dvbf_model_load(dvbf_model **out, const char *path, dvbf_error *error) {
-  return load(out, NULL, path, NULL, error);
+  return load_model(out, NULL, path, NULL, error);
 }

@@ -88,7 +88,7 @@ dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, i
 void dv_record_ln_p(const dvbf_program *p, const dvbf_model *m, int first, int steps, dvbf_value z, int term,
                     int scalar) {
   dvbf_graph *g = p->graph;
-  for (dv_blocks s = dv_blocks_of(g, m, steps); dv_next_block(g, &s);) {
+  for (dv_step_blocks s = dv_blocks_of(g, m, steps); dv_next_block(g, &s);) {
     dvbf_program part = dv_part_of(p, first + s.first, s.steps);
     part.z = dvbf_steps(z, s.first, s.steps);
     /* Of the steps into these frames: the first of all has none. */
@@ -241,8 +241,8 @@ dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m) {
 
 /* A program with inputs alone. Recording adds parameters only to an incomplete model, so a complete one is
  * only read. */
-static dvbf_status begin(dvbf_program *p, const dvbf_model *m, int steps, int rows, int flags,
-                         dvbf_error *error) {
+static dvbf_status begin_recording(dvbf_program *p, const dvbf_model *m, int steps, int rows, int flags,
+                                   dvbf_error *error) {
   const dvbf_value none = DVBF_NONE;
   const dvbf_drawn nothing = {none, none, none, none, none};
   *p = (dvbf_program){.steps = steps,
@@ -262,7 +262,7 @@ static dvbf_status begin(dvbf_program *p, const dvbf_model *m, int steps, int ro
   return DVBF_OK;
 }
 
-static dvbf_status end(dvbf_program *p, dvbf_error *error) {
+static dvbf_status end_recording(dvbf_program *p, dvbf_error *error) {
   dvbf_status status = dv_graph_plan(p->graph, error);
   if (status) dv_program_clear(p);
   return status;
@@ -276,23 +276,23 @@ dvbf_status dv_program_record(dvbf_program *p, const dvbf_model *m, int steps, i
                    "sequences of %d step tell a %s nothing of time: at least 2 are needed; model = %s takes "
                    "single frames",
                    steps, m->type->name, dv_model_timeless());
-  dvbf_status status = begin(p, m, steps, rows, flags, error);
+  dvbf_status status = begin_recording(p, m, steps, rows, flags, error);
   if (status) return status;
   p->observe = observe;
   if (flags & DV_BACKWARD && !(flags & DV_ONE_STEP) && dv_program_resamples(m))
     record_particles(p, m, dv_program_samples(m));
   else
     record_whole(p, m, flags & DV_ONE_STEP);
-  return end(p, error);
+  return end_recording(p, error);
 }
 
 dvbf_status dv_program_record_particles(dvbf_program *p, const dvbf_model *m, int steps, int rows,
                                         int samples, int flags, dvbf_error *error) {
-  dvbf_status status = begin(p, m, steps, rows, flags, error);
+  dvbf_status status = begin_recording(p, m, steps, rows, flags, error);
   if (status) return status;
   p->observe = steps;
   record_particles(p, m, samples);
-  return end(p, error);
+  return end_recording(p, error);
 }
 
 /* The emission of step t alone. */
@@ -316,12 +316,12 @@ static dvbf_status end_part(dvbf_program *p, const dvbf_model *m, int t, dvbf_er
   keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight, p->z, p->v, p->output, p->ln_p},
            9);
   if (t >= 0) keep_densities(p);
-  return end(p, error);
+  return end_recording(p, error);
 }
 
 dvbf_status dv_program_record_step(dvbf_program *p, const dvbf_model *m, int rows, int rank, int flags,
                                    dvbf_error *error) {
-  dvbf_status status = begin(p, m, 2, rows, flags, error);
+  dvbf_status status = begin_recording(p, m, 2, rows, flags, error);
   if (status) return status;
   p->given_v = flags & DV_PARTICLES;
   p->rank = rank;
@@ -333,7 +333,7 @@ dvbf_status dv_program_record_step(dvbf_program *p, const dvbf_model *m, int row
 
 dvbf_status dv_program_record_start(dvbf_program *p, const dvbf_model *m, int rows, int frames, int flags,
                                     dvbf_error *error) {
-  dvbf_status status = begin(p, m, frames, rows, flags, error);
+  dvbf_status status = begin_recording(p, m, frames, rows, flags, error);
   if (status) return status;
   p->observe = frames;
   m->type->start(m->type, p, m);
@@ -342,7 +342,7 @@ dvbf_status dv_program_record_start(dvbf_program *p, const dvbf_model *m, int ro
 
 dvbf_status dv_program_record_move(dvbf_program *p, const dvbf_model *m, int rows, int flags,
                                    dvbf_error *error) {
-  dvbf_status status = begin(p, m, 2, rows, flags, error);
+  dvbf_status status = begin_recording(p, m, 2, rows, flags, error);
   if (status) return status;
   p->mean_v = flags & DV_DERIVATIVES;
   p->given_v = !p->mean_v;
@@ -355,7 +355,7 @@ dvbf_status dv_program_record_move(dvbf_program *p, const dvbf_model *m, int row
 
 dvbf_status dv_program_record_emission(dvbf_program *p, const dvbf_model *m, int rows, int flags,
                                        dvbf_error *error) {
-  dvbf_status status = begin(p, m, 1, rows, flags, error);
+  dvbf_status status = begin_recording(p, m, 1, rows, flags, error);
   if (status) return status;
   if (m->n_u && flags & DV_DERIVATIVES) p->u = dvbf_slab(p->graph, p->steps, m->n_u);
   record_emission_at(p, m, 0);
@@ -371,16 +371,16 @@ void dv_program_clear(dvbf_program *p) {
 
 /* ---- Blocks of long sequences ---- */
 
-dv_blocks dv_blocks_of(const dvbf_graph *g, const dvbf_model *m, int steps) {
+dv_step_blocks dv_blocks_of(const dvbf_graph *g, const dvbf_model *m, int steps) {
   int count = dv_graph_training(g) && steps >= 2 * DV_BLOCK_STEPS ? steps / DV_BLOCK_STEPS : 1;
-  return (dv_blocks){.count = count, .all = steps, .segments = count > 1 && m->segments};
+  return (dv_step_blocks){.count = count, .all = steps, .segments = count > 1 && m->segments};
 }
 
-static int first_of(const dv_blocks *b, int i) {
+static int first_of(const dv_step_blocks *b, int i) {
   return (int)((int64_t)b->all * i / b->count);
 }
 
-bool dv_next_block(dvbf_graph *g, dv_blocks *b) {
+bool dv_next_block(dvbf_graph *g, dv_step_blocks *b) {
   if (b->segments && b->begun) dv_graph_segment_end(g);
   if (b->begun == b->count) return false;
   int i = b->reverse ? b->count - 1 - b->begun : b->begun;

@@ -15,17 +15,17 @@
 
 enum { DV_BLOCK_STEPS = 256 }; /* of a block, at least; fewer than twice as many steps are one block */
 
-typedef struct dv_blocks {
+typedef struct dv_step_blocks {
   int count, all;   /* blocks, and steps of all of them */
   int begun;        /* blocks */
   int first, steps; /* of the block that is recorded now */
   bool reverse;     /* the last comes first */
   bool segments;
-} dv_blocks;
+} dv_step_blocks;
 
-dv_blocks dv_blocks_of(const dvbf_graph *g, const dvbf_model *m, int steps);
+dv_step_blocks dv_blocks_of(const dvbf_graph *g, const dvbf_model *m, int steps);
 /* Ends the recording of a block and begins that of the next or of the first; false: there are no more. */
-bool dv_next_block(dvbf_graph *g, dv_blocks *blocks);
+bool dv_next_block(dvbf_graph *g, dv_step_blocks *blocks);
 
 /* Steps first .. first + steps - 1 of a program, as a program. `later` has the draws of all but the first of
  * them. */

@@ -40,13 +40,13 @@ dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int
 }
 
 /* A value and, with fast dropout, its variance when dropped; none if it is certain. */
-typedef struct moments {
+typedef struct uncertain_value {
   dvbf_value mean, variance;
-} moments;
+} uncertain_value;
 
 typedef struct source {
   const char *name;
-  moments from;
+  uncertain_value from;
   double scale; /* of its first weights */
 } source;
 
@@ -81,8 +81,8 @@ static dvbf_value states_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
   return states;
 }
 
-static moments some(moments of, int first, int steps) {
-  return (moments){dvbf_steps(of.mean, first, steps), dvbf_steps(of.variance, first, steps)};
+static uncertain_value some(uncertain_value of, int first, int steps) {
+  return (uncertain_value){dvbf_steps(of.mean, first, steps), dvbf_steps(of.variance, first, steps)};
 }
 
 /* One direction of one layer. */
@@ -90,14 +90,14 @@ typedef struct direction {
   const char *name; /* of its parameters */
   source in[3];
   bool reverse;
-  moments h, last; /* the states of all steps, and those that each begins with */
+  uncertain_value h, last; /* the states of all steps, and those that each begins with */
 } direction;
 
 /* A block of its steps. The zero state, with which the first begins, adds nothing and gets no gradient. */
-static void make_states(dvbf_graph *g, const dv_birnn *net, const direction *d, const dv_blocks *s) {
+static void make_states(dvbf_graph *g, const dv_birnn *net, const direction *d, const dv_step_blocks *s) {
   bool fast = net->fast_dropout;
   int n = net->hidden;
-  moments h = some(d->h, s->first, s->steps), last = some(d->last, s->first, s->steps);
+  uncertain_value h = some(d->h, s->first, s->steps), last = some(d->last, s->first, s->steps);
   source in[3] = {d->in[0], d->in[1], d->in[2]};
   for (int i = 0; i < 3; i++) in[i].from = some(in[i].from, s->first, s->steps);
   dvbf_value mu = fast ? dvbf_slab(g, s->steps, n) : h.mean,
@@ -124,17 +124,17 @@ static void make_states(dvbf_graph *g, const dv_birnn *net, const direction *d, 
   }
 }
 
-static moments room_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
+static uncertain_value room_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
   dvbf_value mean = states_of(g, net, reverse);
-  return (moments){mean, net->fast_dropout ? states_of(g, net, reverse) : DVBF_NONE};
+  return (uncertain_value){mean, net->fast_dropout ? states_of(g, net, reverse) : DVBF_NONE};
 }
 
 /* All of its steps, into that memory. Returns their states, the only values of blocks without fast
  * dropout. */
-static moments record_direction(dvbf_graph *g, const dv_birnn *net, const char *name, const source in[3],
-                                bool reverse, moments all) {
+static uncertain_value record_direction(dvbf_graph *g, const dv_birnn *net, const char *name,
+                                        const source in[3], bool reverse, uncertain_value all) {
   int frames = net->x.steps;
-  dv_blocks blocks = dv_blocks_of(g, net->model, frames);
+  dv_step_blocks blocks = dv_blocks_of(g, net->model, frames);
   blocks.reverse = reverse;
   blocks.segments = blocks.segments && net->fast_dropout;
   direction d = {.name = name,
@@ -150,8 +150,8 @@ static dv_birnn_states both(dvbf_graph *g, const dv_birnn *net, const char *numb
   char forward[64], backward[64];
   snprintf(forward, sizeof forward, "%s.forward%s", net->name, number);
   snprintf(backward, sizeof backward, "%s.backward%s", net->name, number);
-  moments h = record_direction(g, net, forward, in, false, room_of(g, net, false));
-  moments b = record_direction(g, net, backward, in, true, room_of(g, net, true));
+  uncertain_value h = record_direction(g, net, forward, in, false, room_of(g, net, false));
+  uncertain_value b = record_direction(g, net, backward, in, true, room_of(g, net, true));
   return (dv_birnn_states){h.mean, b.mean, h.variance, b.variance};
 }
 
@@ -181,7 +181,7 @@ dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net) {
 dvbf_value dv_record_backward(dvbf_graph *g, const dv_birnn *net) {
   char name[64];
   snprintf(name, sizeof name, "%s.backward", net->name);
-  moments all = room_of(g, net, true);
+  uncertain_value all = room_of(g, net, true);
   record_direction(g, net, name,
                    (source[3]){{"x", {net->x, DVBF_NONE}, net->scale_x},
                                {"u", {net->u, DVBF_NONE}, net->scale_u},
@@ -264,16 +264,16 @@ typedef struct feedback_data {
 } feedback_data;
 
 /* in: output, shape[0], shape[1], x, seen; out: the frame, work. Without x nothing is seen. */
-enum { OUTPUT, SHAPE, X = 3, SEEN };
+enum { OUTPUT, SHAPE, FEEDBACK_X = 3, FEEDBACK_SEEN };
 
-static bool is_seen(const dvbf_run *run, const dvbf_op *op, int r, int i) {
-  dvbf_value seen = op->in[SEEN];
+static bool is_observed(const dvbf_run *run, const dvbf_op *op, int r, int i) {
+  dvbf_value seen = op->in[FEEDBACK_SEEN];
   const dvbf_real *mask = dv_at(run, seen);
   return mask && mask[(size_t)r * (size_t)seen.cols + (size_t)(seen.cols > 1 ? i : 0)] > 0;
 }
 
 /* x as the density draws it, as the model sees it: work = (mean, x), floats in units of the data. */
-static void draw(const dvbf_op *op, dvbf_run *run, int r, const dvbf_real *output, dvbf_real *to) {
+static void draw_feedback(const dvbf_op *op, dvbf_run *run, int r, const dvbf_real *output, dvbf_real *to) {
   const feedback_data *d = op->data;
   const dvbf_model *m = d->model;
   void *work = dv_at(run, op->out[1]);
@@ -292,24 +292,24 @@ static void draw(const dvbf_op *op, dvbf_run *run, int r, const dvbf_real *outpu
   dv_model_unscale(m, output, mean);
   m->density->draw(&frame, x);
   for (int i = 0; i < m->n_x; i++)
-    if (!is_seen(run, op, r, i)) to[i] = (dvbf_real)((x[i] - m->x.shift[i]) * m->x.scale[i]);
+    if (!is_observed(run, op, r, i)) to[i] = (dvbf_real)((x[i] - m->x.shift[i]) * m->x.scale[i]);
 }
 
 static void feedback_forward(const dvbf_op *op, dvbf_run *run) {
   const feedback_data *d = op->data;
   const dvbf_model *m = d->model;
   dvbf_value out = op->out[0];
-  const dvbf_real *output = dv_at(run, op->in[OUTPUT]), *x = dv_at(run, op->in[X]);
+  const dvbf_real *output = dv_at(run, op->in[OUTPUT]), *x = dv_at(run, op->in[FEEDBACK_X]);
   dvbf_real *to = dv_at(run, out);
   for (int r = 0; r < out.rows; r++, to += out.cols, output += out.cols) {
-    const dvbf_real *row = x ? x + (op->in[X].rows > 1 ? (size_t)r * (size_t)out.cols : 0) : NULL;
+    const dvbf_real *row = x ? x + (op->in[FEEDBACK_X].rows > 1 ? (size_t)r * (size_t)out.cols : 0) : NULL;
     bool whole = true;
     for (int i = 0; i < out.cols; i++) {
-      bool seen = is_seen(run, op, r, i);
+      bool seen = is_observed(run, op, r, i);
       to[i] = seen ? row[i] : (dvbf_real)dv_density_mean(m->density, (double)output[i]);
       whole &= seen;
     }
-    if (d->draws && !run->conditions->noise_free && !whole) draw(op, run, r, output, to);
+    if (d->draws && !run->conditions->noise_free && !whole) draw_feedback(op, run, r, output, to);
   }
 }
 
@@ -320,7 +320,7 @@ static void feedback_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real *back = dvbf_gradient_at(run, op->in[OUTPUT]);
   for (int r = 0; r < out.rows; r++, output += out.cols, g += out.cols, back += out.cols)
     for (int i = 0; i < out.cols; i++)
-      if (!is_seen(run, op, r, i))
+      if (!is_observed(run, op, r, i))
         back[i] += dv_mean_slope(d->model->density->mean, (double)output[i]) * g[i];
 }
 

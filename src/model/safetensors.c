@@ -28,7 +28,7 @@ dv_tensor dv_tensor_single(const char *name, size_t cols, float *at) {
   return t;
 }
 
-static size_t count_of(const dv_tensor *t) {
+static size_t entries_of(const dv_tensor *t) {
   return t->rows * t->cols;
 }
 
@@ -42,7 +42,7 @@ static bool is_flaw(const dv_tensor *t, float value) {
 
 size_t dv_tensor_flaw(const dv_tensor *t) {
   size_t i = 0;
-  while (i < count_of(t) && !is_flaw(t, value_at(t, i))) i++;
+  while (i < entries_of(t) && !is_flaw(t, value_at(t, i))) i++;
   return i;
 }
 
@@ -64,7 +64,7 @@ static json_t *header_of(json_t *meta, const dv_tensor *tensors, int n) {
   size_t at = 0;
   bool done = !json_object_set_new(header, "__metadata__", meta);
   for (int i = 0; done && i < n; i++) {
-    size_t end = at + count_of(&tensors[i]) * sizeof(float);
+    size_t end = at + entries_of(&tensors[i]) * sizeof(float);
     done = !json_object_set_new(header, tensors[i].name,
                                 json_pack("{s:s, s:[I,I], s:[I,I]}", "dtype", "F32", "shape",
                                           (json_int_t)tensors[i].rows, (json_int_t)tensors[i].cols,
@@ -93,7 +93,7 @@ static char *header_text(json_t *meta, const dv_tensor *tensors, int n) {
 static dvbf_status refuse_flaws(const dv_tensor *tensors, int n, const char *path, dvbf_error *error) {
   for (int i = 0; i < n; i++) {
     size_t at = dv_tensor_flaw(&tensors[i]);
-    if (at < count_of(&tensors[i]))
+    if (at < entries_of(&tensors[i]))
       return dv_fail(error, DVBF_NUMERIC, "%s: tensor %s holds a value that is not finite at %zu", path,
                      tensors[i].name, at);
   }
@@ -108,12 +108,12 @@ static void put_word(FILE *to, uint64_t word, int bytes) {
 static void put_tensor(FILE *to, const dv_tensor *t) {
   unsigned char bytes[4096];
   size_t used = 0;
-  for (size_t i = 0; i < count_of(t); i++) {
+  for (size_t i = 0; i < entries_of(t); i++) {
     float value = value_at(t, i);
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     for (int k = 0; k < 4; k++) bytes[used++] = (unsigned char)(bits >> (8 * k));
-    if (used == sizeof bytes || i + 1 == count_of(t)) {
+    if (used == sizeof bytes || i + 1 == entries_of(t)) {
       fwrite(bytes, 1, used, to);
       used = 0;
     }
@@ -274,7 +274,7 @@ dvbf_status dv_meta_number(const dv_tensor_file *f, const char *key, double low,
 
 static dvbf_status read_values(const dv_tensor_file *f, const dv_tensor *t, dvbf_error *error) {
   const unsigned char *from = f->bytes + f->data + t->begin;
-  for (size_t i = 0; i < count_of(t); i++, from += 4) {
+  for (size_t i = 0; i < entries_of(t); i++, from += 4) {
     uint32_t bits = (uint32_t)get_word(from, 4);
     float value;
     memcpy(&value, &bits, sizeof value);
@@ -305,7 +305,7 @@ static dvbf_status read_tensor(const dv_tensor_file *f, dv_tensor *t, dvbf_error
                    f->path, t->name, t->rows, t->cols);
   json_int_t begin = json_integer_value(json_array_get(offsets, 0)),
              end = json_integer_value(json_array_get(offsets, 1));
-  size_t bytes = count_of(t) * sizeof(float), room = f->size - f->data;
+  size_t bytes = entries_of(t) * sizeof(float), room = f->size - f->data;
   if (json_array_size(offsets) != 2 || begin < 0 || end < begin || (uint64_t)end > room ||
       (uint64_t)(end - begin) != bytes)
     return dv_fail(error, DVBF_FORMAT, "%s: tensor %s lies outside the file; it is cut short or damaged",
@@ -320,11 +320,11 @@ static dvbf_status refuse_overlap(const dv_tensor_file *f, const dv_tensor *tens
   size_t left = f->size - f->data;
   for (int i = 0; i < n; i++)
     for (int j = 0; j < i; j++)
-      if (tensors[i].begin < tensors[j].begin + count_of(&tensors[j]) * sizeof(float) &&
-          tensors[j].begin < tensors[i].begin + count_of(&tensors[i]) * sizeof(float))
+      if (tensors[i].begin < tensors[j].begin + entries_of(&tensors[j]) * sizeof(float) &&
+          tensors[j].begin < tensors[i].begin + entries_of(&tensors[i]) * sizeof(float))
         return dv_fail(error, DVBF_FORMAT, "%s: tensors %s and %s overlap; it is damaged", f->path,
                        tensors[j].name, tensors[i].name);
-  for (int i = 0; i < n; i++) left -= count_of(&tensors[i]) * sizeof(float);
+  for (int i = 0; i < n; i++) left -= entries_of(&tensors[i]) * sizeof(float);
   if (left)
     return dv_fail(error, DVBF_FORMAT, "%s: %zu of its bytes belong to no tensor; it is damaged", f->path,
                    left);

@@ -22,14 +22,14 @@ typedef struct states {
   dvbf_value h, z, g; /* [steps + 1], [steps], [steps + 1] */
 } states;
 
-static states make_states(dvbf_graph *g, const dvbf_model *m, int steps) {
+static states new_states(dvbf_graph *g, const dvbf_model *m, int steps) {
   return (states){.h = dvbf_slab(g, steps + 1, dv_units_of(m)),
                   .z = dvbf_slab(g, steps, dv_latent_of(m)),
                   .g = dvbf_slab(g, steps + 1, dv_units_of(m))};
 }
 
 /* Parts recorded for steps first .. first + steps - 1 of the program. */
-typedef struct part {
+typedef struct gru_part {
   int first, steps;
   states s;
   dvbf_value x, u; /* [steps] what the generating network reads of the step before; none: zeros */
@@ -38,9 +38,9 @@ typedef struct part {
   dv_stack encoder;
   dvbf_drawn drawn;
   dvbf_innovation innovation;
-} part;
+} gru_part;
 
-static void open_generating(dvbf_program *p, const dvbf_model *m, part *a) {
+static void open_generating(dvbf_program *p, const dvbf_model *m, gru_part *a) {
   a->generating = (dv_gru){.name = "generating",
                            .x = a->x,
                            .u = a->u,
@@ -53,7 +53,7 @@ static void open_generating(dvbf_program *p, const dvbf_model *m, part *a) {
 
 /* The input of recognition that all rows share comes first in the layer, as it must. In place of z it reads
  * the mask. */
-static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
+static void open_gru_part(dvbf_program *p, const dvbf_model *m, gru_part *a) {
   dvbf_graph *g = p->graph;
   open_generating(p, m, a);
   a->recognition = (dv_gru){.name = "reading",
@@ -72,7 +72,7 @@ static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
   a->innovation = dv_innovation_of(&a->drawn, dvbf_steps(p->kl, a->first, a->steps));
 }
 
-static void step_part(dvbf_graph *g, const part *a, int t) {
+static void step_gru_part(dvbf_graph *g, const gru_part *a, int t) {
   dv_gru_step(g, &a->recognition, t);
   dv_stack_step(g, &a->encoder, t);
   dvbf_innovation_step(g, &a->innovation, t);
@@ -92,31 +92,31 @@ static states states_from(const states *s, int first, int steps) {
 }
 
 /* From h_0 = 0 and g_0 = 0, and nothing before. */
-static void first_state(dvbf_program *p, const dvbf_model *m, const states *s) {
+static void first_step(dvbf_program *p, const dvbf_model *m, const states *s) {
   dvbf_graph *g = p->graph;
-  part a = {.steps = 1, .s = states_from(s, 0, 1), .x = DVBF_NONE, .u = DVBF_NONE};
+  gru_part a = {.steps = 1, .s = states_from(s, 0, 1), .x = DVBF_NONE, .u = DVBF_NONE};
   dvbf_zero(g, dvbf_steps(s->h, 0, 1));
   dvbf_zero(g, dvbf_steps(s->g, 0, 1));
-  open_part(p, m, &a);
-  step_part(g, &a, 0);
+  open_gru_part(p, m, &a);
+  step_gru_part(g, &a, 0);
   p->first = a.drawn;
   join(p, s, 0, 0, 1);
 }
 
 /* Steps 1 .. T - 1. `s` begins with the state of step 0. With `feed` unobserved values are generated. */
-static void later_states(dvbf_program *p, const dvbf_model *m, const states *s, bool feed) {
+static void later_steps(dvbf_program *p, const dvbf_model *m, const states *s, bool feed) {
   dvbf_graph *g = p->graph;
   int steps = p->steps - 1;
-  part a = {.first = 1,
-            .steps = steps,
-            .s = *s,
-            .x = feed ? dvbf_slab(g, steps, m->n_x) : dvbf_steps(p->x, 0, steps),
-            .u = dvbf_steps(p->u, 0, steps),
-            .x_step = feed};
-  open_part(p, m, &a);
+  gru_part a = {.first = 1,
+                .steps = steps,
+                .s = *s,
+                .x = feed ? dvbf_slab(g, steps, m->n_x) : dvbf_steps(p->x, 0, steps),
+                .u = dvbf_steps(p->u, 0, steps),
+                .x_step = feed};
+  open_gru_part(p, m, &a);
   for (int t = 0; t < steps; t++) {
     if (feed) dv_record_imputation(p, m, dvbf_steps(a.x, t, 1), t, false);
-    step_part(g, &a, t);
+    step_gru_part(g, &a, t);
     if (feed) join(p, s, t + 1, t, 1);
   }
   if (!feed) join(p, s, 1, 0, steps);
@@ -124,19 +124,19 @@ static void later_states(dvbf_program *p, const dvbf_model *m, const states *s, 
 }
 
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  states all = make_states(p->graph, m, p->steps);
-  first_state(p, m, &all);
-  for (dv_blocks b = dv_blocks_of(p->graph, m, p->steps - 1); dv_next_block(p->graph, &b);) {
+  states all = new_states(p->graph, m, p->steps);
+  first_step(p, m, &all);
+  for (dv_step_blocks b = dv_blocks_of(p->graph, m, p->steps - 1); dv_next_block(p->graph, &b);) {
     dvbf_program block = dv_part_of(p, b.first, b.steps + 1);
     states some = states_from(&all, b.first + 1, b.steps);
-    later_states(&block, m, &some, dv_imputation_needed(p));
+    later_steps(&block, m, &some, dv_imputation_needed(p));
     if (b.count == 1) p->later = block.later;
   }
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  states s = make_states(p->graph, m, 1);
-  first_state(p, m, &s);
+  states s = new_states(p->graph, m, 1);
+  first_step(p, m, &s);
 }
 
 /* h and g of the step that is given. */
@@ -147,17 +147,17 @@ static void take_apart(dvbf_program *p, const states *s) {
 }
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  states s = make_states(p->graph, m, 1);
+  states s = new_states(p->graph, m, 1);
   take_apart(p, &s);
-  later_states(p, m, &s, dv_imputation_of_step(p));
+  later_steps(p, m, &s, dv_imputation_of_step(p));
 }
 
 /* x_t is generated by the model, and z_{t+1} comes from the prior. The recognition network, which only serves
  * to filter, reads nothing. */
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
-  states s = make_states(g, m, 1);
-  part a = {.first = 1, .steps = 1, .s = s, .x = dvbf_slab(g, 1, m->n_x), .u = dvbf_steps(p->u, 0, 1)};
+  states s = new_states(g, m, 1);
+  gru_part a = {.first = 1, .steps = 1, .s = s, .x = dvbf_slab(g, 1, m->n_x), .u = dvbf_steps(p->u, 0, 1)};
   a.x_step = true;
   take_apart(p, &s);
   open_generating(p, m, &a);

@@ -31,16 +31,16 @@ static dv_stack make_head(dvbf_program *p, const dvbf_model *m, const char *name
 }
 
 /* Steps first .. first + steps - 1, where `before` [steps] is h_{t-1} of each. u is none at the first. */
-typedef struct part {
+typedef struct prior_part {
   int first, steps;
   dvbf_value before, u;
   dvbf_value z; /* [steps][rows][latent] */
   dv_stack prior, encoder;
   dvbf_drawn drawn;
   dvbf_state state;
-} part;
+} prior_part;
 
-static void open_prior(dvbf_program *p, const dvbf_model *m, part *a) {
+static void open_prior(dvbf_program *p, const dvbf_model *m, prior_part *a) {
   double scale = 1 / sqrt((double)dv_units_of(m));
   a->prior =
       make_head(p, m, "prior", a->steps,
@@ -48,7 +48,7 @@ static void open_prior(dvbf_program *p, const dvbf_model *m, part *a) {
 }
 
 /* An input that all rows share must be the first of a layer. */
-static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
+static void open_prior_part(dvbf_program *p, const dvbf_model *m, prior_part *a) {
   dvbf_value told = dv_mask_input(p, m);
   open_prior(p, m, a);
   a->encoder = make_head(
@@ -62,25 +62,25 @@ static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
   a->state = dv_state_of(&a->drawn, dvbf_steps(p->kl, a->first, a->steps));
 }
 
-static void step_part(dvbf_graph *g, const part *a, int t) {
+static void step_prior_part(dvbf_graph *g, const prior_part *a, int t) {
   dv_stack_step(g, &a->prior, t);
   dv_stack_step(g, &a->encoder, t);
   dvbf_state_sample(g, &a->state, t);
 }
 
 /* The state of one step for the program, or of all. */
-static void join(dvbf_program *p, dvbf_value h, dvbf_value z, int first, int steps) {
+static void join_pair(dvbf_program *p, dvbf_value h, dvbf_value z, int first, int steps) {
   dvbf_value parts[] = {dvbf_steps(h, first, steps), dvbf_steps(z, first, steps)};
   dv_record_join(p->graph, dvbf_steps(p->z, first, steps), 2, parts);
 }
 
 /* h_0 = 0 and z_1. */
-static void first_state(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvbf_value z) {
+static void first_pair(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvbf_value z) {
   dvbf_graph *g = p->graph;
-  part a = {.steps = 1, .before = dvbf_steps(h, 0, 1), .u = DVBF_NONE, .z = dvbf_steps(z, 0, 1)};
+  prior_part a = {.steps = 1, .before = dvbf_steps(h, 0, 1), .u = DVBF_NONE, .z = dvbf_steps(z, 0, 1)};
   dvbf_zero(g, a.before);
-  open_part(p, m, &a);
-  step_part(g, &a, 0);
+  open_prior_part(p, m, &a);
+  step_prior_part(g, &a, 0);
   dvbf_state_kl(g, &a.state);
   p->first = a.drawn;
 }
@@ -101,24 +101,24 @@ static dv_gru recurrence(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvb
 }
 
 /* h and z of steps 1 .. T - 1, from those of step 0. With `feed` unobserved values are generated. */
-static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvbf_value z, bool feed) {
+static void later_pairs(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvbf_value z, bool feed) {
   dvbf_graph *g = p->graph;
   int steps = p->steps - 1;
   dvbf_value x = feed ? dvbf_slab(g, steps, m->n_x) : dvbf_steps(p->x, 0, steps);
-  part a = {.first = 1,
-            .steps = steps,
-            .before = dvbf_steps(h, 1, steps),
-            .u = dvbf_steps(p->u, 0, steps),
-            .z = dvbf_steps(z, 1, steps)};
+  prior_part a = {.first = 1,
+                  .steps = steps,
+                  .before = dvbf_steps(h, 1, steps),
+                  .u = dvbf_steps(p->u, 0, steps),
+                  .z = dvbf_steps(z, 1, steps)};
   dv_gru gru = recurrence(p, m, h, z, x, feed);
-  open_part(p, m, &a);
+  open_prior_part(p, m, &a);
   for (int t = 0; t < steps; t++) {
     if (feed) dv_record_imputation(p, m, dvbf_steps(x, t, 1), t, false);
     dv_gru_step(g, &gru, t);
-    step_part(g, &a, t);
-    if (feed) join(p, h, z, t + 1, 1);
+    step_prior_part(g, &a, t);
+    if (feed) join_pair(p, h, z, t + 1, 1);
   }
-  if (!feed) join(p, h, z, 1, steps);
+  if (!feed) join_pair(p, h, z, 1, steps);
   dvbf_state_kl(g, &a.state);
   p->later = a.drawn;
 }
@@ -126,24 +126,24 @@ static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvb
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   dvbf_value h = dvbf_slab(g, p->steps, dv_units_of(m)), z = dvbf_slab(g, p->steps, dv_latent_of(m));
-  first_state(p, m, h, z);
-  join(p, h, z, 0, 1);
-  for (dv_blocks b = dv_blocks_of(g, m, p->steps - 1); dv_next_block(g, &b);) {
+  first_pair(p, m, h, z);
+  join_pair(p, h, z, 0, 1);
+  for (dv_step_blocks b = dv_blocks_of(g, m, p->steps - 1); dv_next_block(g, &b);) {
     dvbf_program block = dv_part_of(p, b.first, b.steps + 1);
-    later_states(&block, m, dvbf_steps(h, b.first, b.steps + 1), dvbf_steps(z, b.first, b.steps + 1),
-                 dv_imputation_needed(p));
+    later_pairs(&block, m, dvbf_steps(h, b.first, b.steps + 1), dvbf_steps(z, b.first, b.steps + 1),
+                dv_imputation_needed(p));
     if (b.count == 1) p->later = block.later;
   }
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   dvbf_value h = dvbf_slab(p->graph, 1, dv_units_of(m)), z = dvbf_slab(p->graph, 1, dv_latent_of(m));
-  first_state(p, m, h, z);
-  join(p, h, z, 0, 1);
+  first_pair(p, m, h, z);
+  join_pair(p, h, z, 0, 1);
 }
 
 /* h and z of the step that is given. */
-static void take_apart(dvbf_program *p, dvbf_value h, dvbf_value z) {
+static void split_pair(dvbf_program *p, dvbf_value h, dvbf_value z) {
   dvbf_value given = dvbf_steps(p->z, 0, 1);
   dv_record_columns(p->graph, dvbf_steps(h, 0, 1), given, 0);
   dv_record_columns(p->graph, dvbf_steps(z, 0, 1), given, h.cols);
@@ -151,8 +151,8 @@ static void take_apart(dvbf_program *p, dvbf_value h, dvbf_value z) {
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   dvbf_value h = dvbf_slab(p->graph, 2, dv_units_of(m)), z = dvbf_slab(p->graph, 2, dv_latent_of(m));
-  take_apart(p, h, z);
-  later_states(p, m, h, z, dv_imputation_of_step(p));
+  split_pair(p, h, z);
+  later_pairs(p, m, h, z, dv_imputation_of_step(p));
 }
 
 /* x_t is generated by the model, and z_{t+1} comes from the prior. */
@@ -160,8 +160,8 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   dvbf_graph *g = p->graph;
   dvbf_value h = dvbf_slab(g, 2, dv_units_of(m)), z = dvbf_slab(g, 2, dv_latent_of(m)),
              x = dvbf_slab(g, 1, m->n_x);
-  part a = {.first = 1, .steps = 1, .before = dvbf_steps(h, 1, 1), .u = dvbf_steps(p->u, 0, 1)};
-  take_apart(p, h, z);
+  prior_part a = {.first = 1, .steps = 1, .before = dvbf_steps(h, 1, 1), .u = dvbf_steps(p->u, 0, 1)};
+  split_pair(p, h, z);
   dv_gru gru = recurrence(p, m, h, z, x, true);
   open_prior(p, m, &a);
   dv_record_imputation(p, m, x, 0, true);
@@ -173,7 +173,7 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   dvbf_drawn drawn = {dvbf_steps(z, 1, 1), none, noise, none, p->later.prior};
   dvbf_state state = dv_state_of(&drawn, none);
   dvbf_state_sample(g, &state, 0);
-  join(p, h, z, 1, 1);
+  join_pair(p, h, z, 1, 1);
 }
 
 static int states(const dvbf_model_class *self, const dvbf_settings *settings) {

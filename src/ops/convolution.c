@@ -30,7 +30,7 @@ typedef struct convolution_data {
   dv_winograd windows;
 } convolution_data;
 
-enum { X, W, BIAS, N_IN };
+enum { CONVOLVED, W, BIAS, N_IN };
 enum { OUT, PANEL, TRANSFORMED, N_OUT };
 enum { PANEL_REALS = 1 << 15 };
 
@@ -180,7 +180,7 @@ static void run_job(const dvbf_op *op, dvbf_run *run, dv_winograd_job job) {
   job.w = dv_at(run, op->in[W]);
   job.u = dv_at(run, op->out[TRANSFORMED]);
   job.u_is_there = dv_is_unchanged(run, op->in[W]);
-  job.images = dv_rows(op->in[X]);
+  job.images = dv_rows(op->in[CONVOLVED]);
   if (d->by_windows)
     dv_winograd_run(&d->windows, &job, run, panel);
   else
@@ -196,7 +196,7 @@ static void forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value y = op->out[OUT];
   dvbf_value b = op->in[BIAS]; /* of each pixel or each channel */
   dv_fill(dv_at(run, y), dv_rows(y) * (size_t)y.cols, dv_at(run, b), (size_t)b.cols);
-  const dvbf_real *x = dv_at(run, op->in[X]);
+  const dvbf_real *x = dv_at(run, op->in[CONVOLVED]);
   run_job(op, run,
           d->transposed ? (dv_winograd_job){.small = x, .to_large = dv_at(run, y)}
                         : (dv_winograd_job){.large = x, .to_small = dv_at(run, y)});
@@ -206,9 +206,9 @@ static void forward(const dvbf_op *op, dvbf_run *run) {
 static void backward(const dvbf_op *op, dvbf_run *run) {
   const convolution_data *d = op->data;
   dvbf_value y = op->out[OUT], b = op->in[BIAS];
-  dvbf_real *dy = dvbf_gradient_at(run, y), *dx = dvbf_gradient_at(run, op->in[X]);
+  dvbf_real *dy = dvbf_gradient_at(run, y), *dx = dvbf_gradient_at(run, op->in[CONVOLVED]);
   dvbf_real *dw = dvbf_gradient_at(run, op->in[W]), *db = dvbf_gradient_at(run, b);
-  const dvbf_real *x = dv_at(run, op->in[X]);
+  const dvbf_real *x = dv_at(run, op->in[CONVOLVED]);
   run->k->activate_backward(d->activation, dy, dv_at(run, y), dv_rows(y) * (y.cols / channels_of(d)),
                             channels_of(d));
   if (db) run->k->column_sum(db, dy, dv_rows(y) * (y.cols / b.cols), b.cols);
@@ -265,7 +265,7 @@ void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *c) {
   d.lines = line > PANEL_REALS ? 1 : PANEL_REALS / line;
   if (d.lines > all) d.lines = all;
   int room = d.by_windows ? d.windows.room : d.lines * line + weights;
-  dvbf_value in[N_IN] = {[X] = c->x, [W] = c->w, [BIAS] = c->bias};
+  dvbf_value in[N_IN] = {[CONVOLVED] = c->x, [W] = c->w, [BIAS] = c->bias};
   dvbf_value out[N_OUT] = {
       [OUT] = c->out, [PANEL] = dvbf_slab_shared_constant(g, 1, room), [TRANSFORMED] = DVBF_NONE};
   if (d.by_windows) out[TRANSFORMED] = dvbf_slab_shared_constant(g, 1, d.windows.weights);

@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-enum { PANEL_REALS = 1 << 16, FEWEST = 32, CHANNELS = 8 };
+enum { WINDOW_REALS = 1 << 16, FEWEST = 32, CHANNELS = 8 };
 
 bool dv_winograd_fits(dvbf_image large, dvbf_image small, int size, int stride) {
   return size == 4 && stride == 2 && large.channels >= CHANNELS && small.channels >= CHANNELS;
@@ -42,12 +42,12 @@ static size_t weights_of(const dv_winograd *w) {
 }
 
 /* Where the parts of the scratch memory begin. */
-typedef struct parts {
+typedef struct scratch_parts {
   dvbf_real *v, *m;   /* [9][panel][4 channels of large], [9][panel][channels of small] */
   dvbf_real *u, *du;  /* [9][4 channels of large][channels of small], and their gradient */
   dvbf_real *zeros;   /* [4 channels of large or those of small] */
   dvbf_real *nothing; /* as long; stands for a pixel outside of an image */
-} parts;
+} scratch_parts;
 
 static size_t widest_of(const dv_winograd *w) {
   return (size_t)(4 * w->large.channels > w->small.channels ? 4 * w->large.channels : w->small.channels);
@@ -56,7 +56,7 @@ static size_t widest_of(const dv_winograd *w) {
 dv_winograd dv_winograd_of(dvbf_image large, dvbf_image small, int padding, int images) {
   dv_winograd w = {large, small, padding, (small.height + 1) / 2, (small.width + 1) / 2, 0, 0, 0};
   int64_t all = (int64_t)images * w.down * w.across,
-          fit = PANEL_REALS / (9 * (4 * large.channels + small.channels));
+          fit = WINDOW_REALS / (9 * (4 * large.channels + small.channels));
   if (fit < FEWEST) fit = FEWEST;
   w.panel = (int)(all < fit ? all : fit);
   size_t weights = 9 * weights_of(&w), room = 9 * (seen_of(&w) + made_of(&w)) + weights + 2 * widest_of(&w);
@@ -65,8 +65,8 @@ dv_winograd dv_winograd_of(dvbf_image large, dvbf_image small, int padding, int 
   return w;
 }
 
-static parts parts_of(const dv_winograd *w, dvbf_real *room, dvbf_real *u) {
-  parts p = {.v = room};
+static scratch_parts parts_of(const dv_winograd *w, dvbf_real *room, dvbf_real *u) {
+  scratch_parts p = {.v = room};
   p.m = p.v + 9 * seen_of(w);
   p.u = u;
   p.du = p.m + 9 * made_of(w);
@@ -95,16 +95,16 @@ static void point_at(dvbf_real **at, int side, dvbf_image image, dvbf_real *pixe
 typedef struct panel {
   const dv_winograd *w;
   const dv_winograd_kernels *k;
-  parts room;
+  scratch_parts room;
   size_t first;
   int count;
 } panel;
 
-typedef enum direction { SEE, SHOW, SPREAD, COLLECT } direction;
+typedef enum window_transform { SEE, SHOW, SPREAD_PIXELS, COLLECT } window_transform;
 
 /* Between the pixels of the large images and V (see, show), or of the small images and M (spread, collect).
  */
-static void transform(const panel *p, const dvbf_real *pixels, direction way) {
+static void transform(const panel *p, const dvbf_real *pixels, window_transform way) {
   const dv_winograd *w = p->w;
   bool large = way == SEE || way == SHOW;
   dvbf_image image = large ? w->large : w->small;
@@ -113,7 +113,7 @@ static void transform(const panel *p, const dvbf_real *pixels, direction way) {
   size_t apart = large ? seen_of(w) : made_of(w), width = (large ? 4 : 1) * (size_t)image.channels;
   size_t across = (size_t)w->across, windows = (size_t)w->down * across;
   dvbf_real *at[36], *row = large ? p->room.v : p->room.m;
-  if (way == SEE || way == SPREAD) memset(p->room.nothing, 0, widest_of(w) * sizeof *row);
+  if (way == SEE || way == SPREAD_PIXELS) memset(p->room.nothing, 0, widest_of(w) * sizeof *row);
   for (int i = 0; i < p->count; i++, row += width) {
     size_t window = p->first + (size_t)i, in_image = window % windows;
     int y = (int)(in_image / across), x = (int)(in_image % across);
@@ -122,7 +122,7 @@ static void transform(const panel *p, const dvbf_real *pixels, direction way) {
     switch (way) {
     case SEE: p->k->see(row, apart, (const dvbf_real *const *)at, image.channels); break;
     case SHOW: p->k->show(at, row, apart, image.channels); break;
-    case SPREAD: p->k->spread(row, apart, (const dvbf_real *const *)at, image.channels); break;
+    case SPREAD_PIXELS: p->k->spread(row, apart, (const dvbf_real *const *)at, image.channels); break;
     case COLLECT: p->k->collect(at, row, apart, image.channels); break;
     }
   }
@@ -178,7 +178,7 @@ static void multiply_back(const panel *p, const dv_products *product) {
 /* V and M serve the gradient first, and are then overwritten by results. */
 static void run_panel(const panel *p, const dv_winograd_job *job, const dv_products *product) {
   if (job->large) transform(p, job->large, SEE);
-  if (job->small) transform(p, job->small, SPREAD);
+  if (job->small) transform(p, job->small, SPREAD_PIXELS);
   if (job->dw) multiply_back(p, product);
   if (job->to_small) {
     multiply(p, product, true);

@@ -57,7 +57,7 @@ static void multiply_shared(dvbf_run *run, dvbf_value y, const dvbf_real *start,
 }
 
 /* y = start + x W over the rows of both views, or y += x W without start. */
-static void multiply(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
+static void multiply_rows(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
   for (int t = 0, n = together(y, w); t < y.steps; t += n)
     run->product->nn(dv_at(run, dvbf_steps(y, t, n)), start, dv_at(run, dvbf_steps(x, t, n)),
                      dv_at(run, weight_at(w, t)), n * y.rows, y.cols, x.cols);
@@ -98,7 +98,7 @@ static bool narrow(dvbf_value w) {
 }
 
 /* transposed = W^T, for the products of steps. */
-static void transpose(dvbf_run *run, dvbf_value w, dvbf_value transposed) {
+static void transpose_layer(dvbf_run *run, dvbf_value w, dvbf_value transposed) {
   for (int t = 0; t < w.steps; t++) {
     const dvbf_real *from = dv_at(run, dvbf_steps(w, t, 1));
     dvbf_real *to = dv_at(run, dvbf_steps(transposed, t, 1));
@@ -117,9 +117,9 @@ static void open_forward(const dvbf_op *op, dvbf_run *run) {
   }
   for (int i = 0; i < d->n_in; i++) {
     layer_input in = input_of(op, i);
-    if (in.transposed.buffer >= 0 && !dv_is_unchanged(run, in.w)) transpose(run, in.w, in.transposed);
+    if (in.transposed.buffer >= 0 && !dv_is_unchanged(run, in.w)) transpose_layer(run, in.w, in.transposed);
     if (d->sequential[i]) continue;
-    (in.x.rows < y.rows ? multiply_shared : multiply)(run, y, start, in.x, in.w);
+    (in.x.rows < y.rows ? multiply_shared : multiply_rows)(run, y, start, in.x, in.w);
     start = NULL;
   }
 }
@@ -146,7 +146,7 @@ static void step_forward(const dvbf_op *op, dvbf_run *run) {
       run->product->nt(dv_at(run, y), true, dv_at(run, in.x), dv_at(run, in.transposed), y.rows, in.x.cols,
                        y.cols);
     else
-      multiply(run, y, NULL, in.x, in.w);
+      multiply_rows(run, y, NULL, in.x, in.w);
   }
   run->k->activate(d->activation, dv_at(run, y), y.rows, y.cols);
 }
@@ -240,7 +240,7 @@ static bool shares_well(const dvbf_graph *g, const dvbf_layer *l, int i) {
          !dv_graph_training(g);
 }
 
-static bool fits(dvbf_graph *g, const dvbf_layer *l) {
+static bool layer_fits(dvbf_graph *g, const dvbf_layer *l) {
   if (l->n_in < 1 || l->n_in > 4) {
     dvbf_refuse(g, "a layer takes 1 to 4 inputs, not %d", l->n_in);
     return false;
@@ -271,7 +271,7 @@ static void count_flops(dvbf_graph *g, const dvbf_layer *l) {
 static void record(dvbf_graph *g, const dvbf_op_class *type, const dvbf_layer *l, int t) {
   dvbf_value in[DVBF_MAX_IN], out = t < 0 ? l->out : dvbf_steps(l->out, t, 1);
   layer_data data = {.activation = l->activation};
-  if (!fits(g, l)) return;
+  if (!layer_fits(g, l)) return;
   for (int i = 0; i < l->n_in; i++) {
     if (t >= 0 && !l->in[i].sequential) continue;
     dvbf_value *to = in + 3 * data.n_in;
@@ -299,7 +299,7 @@ static void plan_transposes(dvbf_graph *g, dvbf_layer *l, bool steps) {
 }
 
 static void begin(dvbf_graph *g, const dvbf_op_class *type, dvbf_layer *layer, bool steps) {
-  if (!fits(g, layer)) return;
+  if (!layer_fits(g, layer)) return;
   plan_transposes(g, layer, steps);
   count_flops(g, layer);
   record(g, type, layer, -1);

@@ -184,7 +184,7 @@ static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int r) {
   return dv_row(run, value, value.rows > 1 ? r : 0);
 }
 
-static bool is_seen(const dvbf_real *mask, int cols, int i) {
+static bool in_mask(const dvbf_real *mask, int cols, int i) {
   return mask[cols > 1 ? i : 0] > 0;
 }
 
@@ -197,7 +197,7 @@ static void residual_forward(const dvbf_op *op, dvbf_run *run) {
     const dvbf_real *x = row_of(run, op->in[0], r), *mask = row_of(run, op->in[2], r);
     for (int i = 0; i < e.cols; i++) {
       dvbf_real mean = d->mean ? (dvbf_real)d->mean((double)output[i]) : output[i];
-      to[i] = is_seen(mask, op->in[2].cols, i) ? x[i] - mean : 0;
+      to[i] = in_mask(mask, op->in[2].cols, i) ? x[i] - mean : 0;
     }
   }
 }
@@ -216,7 +216,7 @@ static void residual_backward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < e.rows; r++, g += e.cols, output += e.cols, d_output += e.cols) {
     const dvbf_real *mask = row_of(run, op->in[2], r);
     for (int i = 0; i < e.cols; i++)
-      if (is_seen(mask, op->in[2].cols, i)) d_output[i] -= dv_mean_slope(d->mean, (double)output[i]) * g[i];
+      if (in_mask(mask, op->in[2].cols, i)) d_output[i] -= dv_mean_slope(d->mean, (double)output[i]) * g[i];
   }
 }
 

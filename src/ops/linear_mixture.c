@@ -23,8 +23,8 @@
  * and the last of these is one product over all steps, made by `open` after the steps have run back. */
 
 /* in: z, u, w, alpha, v; out: next, parts. A step lists its own step of each. */
-enum { Z, U, W, ALPHA, V };
-enum { NEXT, PARTS };
+enum { MIX_Z, MIX_U, MIX_W, ALPHA, V };
+enum { NEXT, SUMS };
 
 typedef struct mixture_data {
   int systems;
@@ -32,32 +32,32 @@ typedef struct mixture_data {
 } mixture_data;
 
 /* The parts of s with their rows of v. */
-typedef struct part {
+typedef struct input_part {
   dvbf_value x;
   size_t row;
-} part;
+} input_part;
 
 static size_t constant_row(const dvbf_op *op) {
-  return (size_t)op->in[Z].cols + (op->in[U].buffer >= 0 ? (size_t)op->in[U].cols : 0);
+  return (size_t)op->in[MIX_Z].cols + (op->in[MIX_U].buffer >= 0 ? (size_t)op->in[MIX_U].cols : 0);
 }
 
-static int parts_of_s(const dvbf_op *op, part out[3]) {
+static int parts_of_s(const dvbf_op *op, input_part out[3]) {
   const mixture_data *d = op->data;
   int n = 0;
-  out[n++] = (part){op->in[Z], 0};
-  if (op->in[U].buffer >= 0) out[n++] = (part){op->in[U], (size_t)op->in[Z].cols};
-  out[n++] = (part){op->in[W], constant_row(op) + d->affine};
+  out[n++] = (input_part){op->in[MIX_Z], 0};
+  if (op->in[MIX_U].buffer >= 0) out[n++] = (input_part){op->in[MIX_U], (size_t)op->in[MIX_Z].cols};
+  out[n++] = (input_part){op->in[MIX_W], constant_row(op) + d->affine};
   return n;
 }
 
 static void step_forward(const dvbf_op *op, dvbf_run *run) {
   const mixture_data *d = op->data;
-  int rows = op->in[Z].rows, n = op->out[NEXT].cols, width = op->out[PARTS].cols;
-  const dvbf_real *v = dv_at(run, op->in[V]), *z = dv_at(run, op->in[Z]); /* v: [n_in][n][M] */
-  dvbf_real *sums = dv_at(run, op->out[PARTS]), *next = dv_at(run, op->out[NEXT]);
+  int rows = op->in[MIX_Z].rows, n = op->out[NEXT].cols, width = op->out[SUMS].cols;
+  const dvbf_real *v = dv_at(run, op->in[V]), *z = dv_at(run, op->in[MIX_Z]); /* v: [n_in][n][M] */
+  dvbf_real *sums = dv_at(run, op->out[SUMS]), *next = dv_at(run, op->out[NEXT]);
   const dvbf_real *start = d->affine ? v + constant_row(op) * width : NULL;
   if (!start) memset(sums, 0, (size_t)rows * (size_t)width * sizeof *sums);
-  part s[3];
+  input_part s[3];
   for (int i = 0, count = parts_of_s(op, s); i < count; i++, start = NULL)
     run->product->nn(sums, start, dv_at(run, s[i].x), v + s[i].row * width, rows, width, s[i].x.cols);
   for (int i = 0; i < rows * n; i++) next[i] = d->residual ? z[i] : 0;
@@ -66,29 +66,29 @@ static void step_forward(const dvbf_op *op, dvbf_run *run) {
 
 static void step_backward(const dvbf_op *op, dvbf_run *run) {
   const mixture_data *d = op->data;
-  int rows = op->in[Z].rows, n = op->out[NEXT].cols, width = op->out[PARTS].cols;
+  int rows = op->in[MIX_Z].rows, n = op->out[NEXT].cols, width = op->out[SUMS].cols;
   dvbf_value alpha = op->in[ALPHA];
   const dvbf_real *v = dv_at(run, op->in[V]), *d_next = dvbf_gradient_at(run, op->out[NEXT]);
-  dvbf_real *sums = dv_at(run, op->out[PARTS]);
+  dvbf_real *sums = dv_at(run, op->out[SUMS]);
   run->k->mix_backward(dvbf_gradient_at(run, alpha), sums, d_next, dv_at(run, alpha), rows, n, d->systems);
-  part s[3];
+  input_part s[3];
   for (int i = 0, count = parts_of_s(op, s); i < count; i++) {
     dvbf_real *ds = dvbf_gradient_at(run, s[i].x);
     if (ds) run->product->nt(ds, true, sums, v + s[i].row * width, rows, width, s[i].x.cols);
   }
-  dvbf_real *dz = dvbf_gradient_at(run, op->in[Z]);
+  dvbf_real *dz = dvbf_gradient_at(run, op->in[MIX_Z]);
   if (d->residual && dz) run->k->add(dz, d_next, (size_t)rows * (size_t)n);
 }
 
 /* dv over the steps first .. first + count - 1, which share the values at `v`. */
-static void weight_gradient(dvbf_run *run, const dvbf_op *op, dvbf_value v, int first, int count) {
+static void systems_gradient(dvbf_run *run, const dvbf_op *op, dvbf_value v, int first, int count) {
   const mixture_data *d = op->data;
   dvbf_real *dv = dvbf_gradient_at(run, v);
   if (!dv) return;
-  dvbf_value parts = op->out[PARTS];
+  dvbf_value parts = op->out[SUMS];
   int width = parts.cols, rows = count * parts.rows;
   const dvbf_real *d_parts = dv_at(run, dvbf_steps(parts, first, count));
-  part s[3];
+  input_part s[3];
   for (int i = 0, n = parts_of_s(op, s); i < n; i++)
     run->product->tn(dv + s[i].row * width, true, dv_at(run, dvbf_steps(s[i].x, first, count)), d_parts, rows,
                      width, s[i].x.cols);
@@ -97,18 +97,19 @@ static void weight_gradient(dvbf_run *run, const dvbf_op *op, dvbf_value v, int 
 
 static void open_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value v = op->in[V];
-  int steps = op->out[PARTS].steps, together = v.steps > 1 ? 1 : steps;
+  int steps = op->out[SUMS].steps, together = v.steps > 1 ? 1 : steps;
   for (int t = 0; t < steps; t += together)
-    weight_gradient(run, op, v.steps > 1 ? dvbf_steps(v, t, 1) : v, t, together);
+    systems_gradient(run, op, v.steps > 1 ? dvbf_steps(v, t, 1) : v, t, together);
 }
 
 static void step_emit(const dvbf_op *op, dvbf_code *code) {
   const mixture_data *d = op->data;
-  dvbf_value z = op->in[Z], v = op->in[V], alpha = op->in[ALPHA], sums = op->out[PARTS], next = op->out[NEXT];
+  dvbf_value z = op->in[MIX_Z], v = op->in[V], alpha = op->in[ALPHA], sums = op->out[SUMS],
+             next = op->out[NEXT];
   size_t width = (size_t)sums.cols, systems = (size_t)d->systems;
   dvbf_place constant = {v.buffer, v.offset + constant_row(op) * width, 0, 1};
   dv_emit(code, sums, d->affine ? dvbf_code_read(code, constant) : dv_number(code, 0));
-  part s[3];
+  input_part s[3];
   for (int i = 0, count = parts_of_s(op, s); i < count; i++)
     dvbf_code_product(code, dvbf_place_of(sums), dvbf_place_of(s[i].x),
                       (dvbf_place){v.buffer, v.offset + s[i].row * width, width, 1}, 1, s[i].x.cols,
@@ -125,7 +126,7 @@ static void step_emit(const dvbf_op *op, dvbf_code *code) {
 static const dvbf_op_class open_class = {"mixture-open", NULL, open_backward, NULL};
 static const dvbf_op_class step_class = {"mixture-step", step_forward, step_backward, step_emit};
 
-static bool fits(dvbf_graph *g, const dvbf_mixture *m) {
+static bool mixture_fits(dvbf_graph *g, const dvbf_mixture *m) {
   int n_in = m->z.cols + (m->u.buffer >= 0 ? m->u.cols : 0) + m->affine + m->w.cols;
   bool good = m->z.buffer >= 0 && m->w.buffer >= 0 && m->v.buffer >= 0 && m->next.buffer >= 0 &&
               m->parts.cols == m->next.cols * m->systems && m->v.cols == n_in * m->parts.cols &&
@@ -138,23 +139,23 @@ static bool fits(dvbf_graph *g, const dvbf_mixture *m) {
 }
 
 /* All steps, or step t. */
-static void record(dvbf_graph *g, const dvbf_op_class *type, const dvbf_mixture *m, int t) {
+static void record_mixture(dvbf_graph *g, const dvbf_op_class *type, const dvbf_mixture *m, int t) {
   mixture_data data = {m->systems, m->residual, m->affine};
   dvbf_value in[] = {m->z, m->u, m->w, m->alpha, m->v}, out[] = {m->next, m->parts};
   for (int i = 0; t >= 0 && i < 5; i++)
     if (i != V || m->v.steps > 1) in[i] = dvbf_steps(in[i], t, 1);
   for (int i = 0; t >= 0 && i < 2; i++) out[i] = dvbf_steps(out[i], t, 1);
-  if (fits(g, m)) dvbf_record(g, type, 5, in, 2, out, &data, sizeof data);
+  if (mixture_fits(g, m)) dvbf_record(g, type, 5, in, 2, out, &data, sizeof data);
 }
 
 void dvbf_mixture_open(dvbf_graph *g, const dvbf_mixture *mixture) {
-  record(g, &open_class, mixture, -1);
+  record_mixture(g, &open_class, mixture, -1);
   g->flops +=
       (dv_graph_training(g) ? 3.0 : 1.0) * 2 * mixture->parts.steps * mixture->parts.rows * mixture->v.cols;
 }
 
 void dvbf_mixture_step(dvbf_graph *g, const dvbf_mixture *mixture, int t) {
-  record(g, &step_class, mixture, t);
+  record_mixture(g, &step_class, mixture, t);
 }
 
 /* ---- Contraction ---- */
@@ -178,9 +179,9 @@ void dvbf_mixture_step(dvbf_graph *g, const dvbf_mixture *mixture, int t) {
 /* ---- One system ---- */
 
 /* Work arrays of a system. */
-typedef struct room {
+typedef struct system_arrays {
   double *matrix, *s, *u, *v; /* [n][n], [n], [n][n], [n][n] */
-} room;
+} system_arrays;
 
 enum { SQUARES = 5 }; /* matrix, u, v, and two for the way back */
 
@@ -188,9 +189,9 @@ size_t dv_contract_room(int n) {
   return SQUARES * (size_t)n * (size_t)n + (size_t)n;
 }
 
-static room room_at(double *at, int n) {
+static system_arrays room_at(double *at, int n) {
   size_t square = (size_t)n * (size_t)n;
-  return (room){at, at + SQUARES * square, at + square, at + 2 * square};
+  return (system_arrays){at, at + SQUARES * square, at + square, at + 2 * square};
 }
 
 static size_t place(const dv_systems *s, size_t entry, int i) {
@@ -218,7 +219,7 @@ static double cut_to(const dv_systems *s) {
 }
 
 int dv_contract_system(const dv_systems *s, int i, const dvbf_real *from, dvbf_real *to, double *memory) {
-  room w = room_at(memory, s->n);
+  system_arrays w = room_at(memory, s->n);
   size_t n = (size_t)s->n, square = n * n;
   double most = cut_to(s);
   int cut = 0;
@@ -239,14 +240,14 @@ int dv_contract_system(const dv_systems *s, int i, const dvbf_real *from, dvbf_r
 /* ---- The op. in: v; out: v', and for backward of each system: number of cut singular values, s, u, v; and
  * room ---- */
 
-enum { OUT, KEPT, ROOM };
+enum { OUT, KEPT, CONTRACT_ROOM };
 
 static size_t kept_size(const dv_systems *s) {
   size_t n = (size_t)s->n;
   return 1 + n + 2 * n * n;
 }
 
-static void keep(const dv_systems *s, double cut, room w, dvbf_real *to) {
+static void keep(const dv_systems *s, double cut, system_arrays w, dvbf_real *to) {
   size_t n = (size_t)s->n;
   *to++ = (dvbf_real)cut;
   for (size_t k = 0; k < n && cut > 0; k++) *to++ = (dvbf_real)w.s[k];
@@ -257,7 +258,7 @@ static void keep(const dv_systems *s, double cut, room w, dvbf_real *to) {
 static void contract_forward(const dvbf_op *op, dvbf_run *run) {
   const dv_systems *s = op->data;
   dvbf_value v = op->in[0];
-  double *memory = (double *)(void *)dv_at(run, op->out[ROOM]);
+  double *memory = (double *)(void *)dv_at(run, op->out[CONTRACT_ROOM]);
   if (dv_is_unchanged(run, v)) return; /* as in the steps of an online filter */
   for (int t = 0; t < v.steps; t++) {
     const dvbf_real *from = dv_at(run, dvbf_steps(v, t, 1));
@@ -301,7 +302,7 @@ static void add_cut(const dv_systems *s, int i, const dvbf_real *kept, const dvb
                     double *memory) {
   int n = s->n, cut = (int)kept[0];
   size_t size = (size_t)n, square = size * size;
-  room w = room_at(memory, n);
+  system_arrays w = room_at(memory, n);
   double *r = w.v + square, *scratch = r + square;
   if (!cut) return;
   for (size_t k = 0; k < size; k++) w.s[k] = (double)kept[1 + k];
@@ -319,7 +320,7 @@ static void add_cut(const dv_systems *s, int i, const dvbf_real *kept, const dvb
 static void contract_backward(const dvbf_op *op, dvbf_run *run) {
   const dv_systems *s = op->data;
   dvbf_value v = op->in[0];
-  double *memory = (double *)(void *)dv_at(run, op->out[ROOM]);
+  double *memory = (double *)(void *)dv_at(run, op->out[CONTRACT_ROOM]);
   for (int t = 0; t < v.steps; t++) {
     dvbf_real *d = dvbf_gradient_at(run, dvbf_steps(v, t, 1));
     const dvbf_real *g = dvbf_gradient_at(run, dvbf_steps(op->out[OUT], t, 1));

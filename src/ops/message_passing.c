@@ -159,8 +159,8 @@ void dv_chain_read(const dvbf_real *state, double *z, double *mean, double *cov,
 
 /* ---- A chain ---- */
 
-enum { HEAD, DRIFT, FROM_Z, NOISE, EPS, USE, ROOM, START, SPREAD, INPUTS, GIVEN = START, STEP_INPUTS };
-enum { STATE, W, Q, KL, OUTPUTS, STEP_OUTPUTS = KL };
+enum { HEADS, DRIFT, MOVE, FACTOR, EPS, USE, MEMORY, PRIOR, SCATTER, CHAIN_IN, GIVEN = PRIOR, STEP_INPUTS };
+enum { BELIEF, WHITE, Q, DIVERGENCE, CHAIN_OUT, STEP_OUTPUTS = DIVERGENCE };
 
 typedef struct chain_data {
   int n;
@@ -226,9 +226,9 @@ static dvbf_real *back_at(const chain *c, dvbf_value v, int t) {
   return dv_row_gradient(c->run, dvbf_steps(v, t, 1), c->row);
 }
 
-static bool is_seen(const chain *c, int t) {
+static bool frame_seen(const chain *c, int t) {
   const dvbf_value *in = c->op->in;
-  return t < in[HEAD].steps && at(c, in[USE], t)[0] > 0;
+  return t < in[HEADS].steps && at(c, in[USE], t)[0] > 0;
 }
 
 static void add_reals(double *out, const dvbf_real *from, int n) {
@@ -246,15 +246,15 @@ static chain begin_chain(const dvbf_op *op, const dvbf_run *run, int steps) {
   const chain_data *d = op->data;
   int n = d->n;
   chain c = {.op = op, .run = run, .data = d, .n = n, .steps = steps};
-  c.room = (double *)(void *)dv_at(run, op->in[ROOM]);
-  const dvbf_real *from = dv_at(run, op->in[FROM_Z]);
+  c.room = (double *)(void *)dv_at(run, op->in[MEMORY]);
+  const dvbf_real *from = dv_at(run, op->in[MOVE]);
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++) common(&c, A)[i * n + j] = from ? (double)from[j * n + i] : 0;
-  if (from) dv_factor_read(common(&c, L), dv_at(run, op->in[NOISE]), n);
+  if (from) dv_factor_read(common(&c, L), dv_at(run, op->in[FACTOR]), n);
   if (!steps) return c;
-  dv_factor_read(common(&c, L1), dv_at(run, op->in[SPREAD]), n);
+  dv_factor_read(common(&c, L1), dv_at(run, op->in[SCATTER]), n);
   clear(common_vector(&c, M1), n);
-  add_reals(common_vector(&c, M1), dv_at(run, op->in[START]), n);
+  add_reals(common_vector(&c, M1), dv_at(run, op->in[PRIOR]), n);
   return c;
 }
 
@@ -276,9 +276,9 @@ static void gather(const chain *c, int t) {
   int n = c->n;
   double *j = matrix(c, t, M_J), *h = vector(c, t, V_H), *d = vector(c, t, V_D), *mu = vector(c, t, V_MU);
   double *work = common(c, WORK);
-  bool seen = is_seen(c, t);
+  bool seen = frame_seen(c, t);
   clear(j, n * n);
-  potential_read(d, h, seen ? at(c, c->op->in[HEAD], t) : NULL, c->data->low, c->data->high, seen, n);
+  potential_read(d, h, seen ? at(c, c->op->in[HEADS], t) : NULL, c->data->low, c->data->high, seen, n);
   for (int i = 0; i < n; i++) {
     j[i * n + i] = d[i];
     mu[i] = seen ? h[i] / d[i] : 0;
@@ -389,17 +389,17 @@ static void walk(const chain *c) {
 }
 
 static void forward(const dvbf_op *op, dvbf_run *run) {
-  chain c = begin_chain(op, run, op->out[STATE].steps);
+  chain c = begin_chain(op, run, op->out[BELIEF].steps);
   int n = c.n;
-  for (c.row = 0; c.row < op->out[STATE].rows; c.row++) {
+  for (c.row = 0; c.row < op->out[BELIEF].rows; c.row++) {
     walk(&c);
     for (int t = 0; t < c.steps; t++) {
       const double *w = vector(&c, t, V_W), *noise = vector(&c, t, V_S), *u = matrix(&c, t, M_U);
       dvbf_real *q = at(&c, op->out[Q], t);
-      write_state(at(&c, op->out[STATE], t), vector(&c, t, V_Z), vector(&c, t, V_M), matrix(&c, t, M_P), n);
-      *at(&c, op->out[KL], t) = (dvbf_real)divergence(&c, t);
+      write_state(at(&c, op->out[BELIEF], t), vector(&c, t, V_Z), vector(&c, t, V_M), matrix(&c, t, M_P), n);
+      *at(&c, op->out[DIVERGENCE], t) = (dvbf_real)divergence(&c, t);
       for (int i = 0; i < n; i++) {
-        at(&c, op->out[W], t)[i] = (dvbf_real)w[i];
+        at(&c, op->out[WHITE], t)[i] = (dvbf_real)w[i];
         q[i] = (dvbf_real)(w[i] - noise[i]);
         q[n + i] = (dvbf_real)-dv_log(u[i * n + i]);
       }
@@ -415,7 +415,7 @@ static double *factor_back(const chain *c, int t) {
 
 /* Adds the gradients of the state that others have left. */
 static void add_outer_gradients(const chain *c, int t) {
-  const dvbf_real *from = back_at(c, c->op->out[STATE], t);
+  const dvbf_real *from = back_at(c, c->op->out[BELIEF], t);
   int n = c->n;
   double *dp = common(c, D_P);
   add_reals(common_vector(c, D_Z), from, n);
@@ -517,7 +517,7 @@ static void samples_back(const chain *c) {
   clear(common_vector(c, D_Z), 2 * n);
   clear(common(c, D_P), n * n);
   for (int t = c->steps - 1; t >= 0; t--) {
-    double k = (double)*back_at(c, c->op->out[KL], t);
+    double k = (double)*back_at(c, c->op->out[DIVERGENCE], t);
     clear(matrix(c, t, D_G), 4 * n * n);
     clear(vector(c, t, D_H), 2 * n);
     add_outer_gradients(c, t);
@@ -598,9 +598,9 @@ static void inputs_back(const chain *c, int t) {
                *dj = common(c, D_J);
   dvbf_real *drift = t ? back_at(c, c->op->in[DRIFT], t - 1) : NULL;
   for (int i = 0; i < n && drift; i++) drift[i] += (dvbf_real)vector(c, t, D_C)[i];
-  if (!is_seen(c, t)) return;
-  const dvbf_real *head = at(c, c->op->in[HEAD], t);
-  dvbf_real *back = back_at(c, c->op->in[HEAD], t);
+  if (!frame_seen(c, t)) return;
+  const dvbf_real *head = at(c, c->op->in[HEADS], t);
+  dvbf_real *back = back_at(c, c->op->in[HEADS], t);
   for (int i = 0; i < n; i++) {
     back[i] += (dvbf_real)(d[i] * dh[i]);
     if ((double)head[n + i] < c->data->low || (double)head[n + i] > c->data->high) continue;
@@ -621,21 +621,21 @@ static void messages_back(const chain *c) {
 static void parameters_back(const chain *c) {
   int n = c->n;
   const dvbf_op *op = c->op;
-  dvbf_real *from_z = dvbf_gradient_at(c->run, op->in[FROM_Z]),
-            *start = dvbf_gradient_at(c->run, op->in[START]);
+  dvbf_real *from_z = dvbf_gradient_at(c->run, op->in[MOVE]),
+            *start = dvbf_gradient_at(c->run, op->in[PRIOR]);
   for (int i = 0; i < n && from_z; i++)
     for (int j = 0; j < n; j++) from_z[j * n + i] += (dvbf_real)common(c, D_A)[i * n + j];
   for (int i = 0; i < n; i++) start[i] += (dvbf_real)common_vector(c, D_M1)[i];
-  if (from_z) factor_gradient(dvbf_gradient_at(c->run, op->in[NOISE]), common(c, L), common(c, D_L), n);
-  factor_gradient(dvbf_gradient_at(c->run, op->in[SPREAD]), common(c, L1), common(c, D_L1), n);
+  if (from_z) factor_gradient(dvbf_gradient_at(c->run, op->in[FACTOR]), common(c, L), common(c, D_L), n);
+  factor_gradient(dvbf_gradient_at(c->run, op->in[SCATTER]), common(c, L1), common(c, D_L1), n);
 }
 
 /* The steps of a row are computed once more: nothing of them is kept. */
 static void backward(const dvbf_op *op, dvbf_run *run) {
-  chain c = begin_chain(op, run, op->out[STATE].steps);
+  chain c = begin_chain(op, run, op->out[BELIEF].steps);
   clear(common(&c, D_A), 3 * c.n * c.n);
   clear(common_vector(&c, D_M1), c.n);
-  for (c.row = 0; c.row < op->out[STATE].rows; c.row++) {
+  for (c.row = 0; c.row < op->out[BELIEF].rows; c.row++) {
     walk(&c);
     samples_back(&c);
     messages_back(&c);
@@ -653,12 +653,12 @@ void dv_record_messages(dvbf_graph *g, const dv_messages *m) {
     dvbf_refuse(g, "messages of %d states cannot be passed along %d steps; fewer of either can", n, steps);
     return;
   }
-  dvbf_value in[INPUTS] = {
-      [HEAD] = m->head,    [DRIFT] = m->drift, [FROM_Z] = m->from_z,
-      [NOISE] = m->factor, [START] = m->start, [SPREAD] = m->spread,
-      [EPS] = m->noise,    [USE] = m->use,     [ROOM] = dvbf_slab_shared_constant(g, 1, (int)room)};
-  dvbf_value out[OUTPUTS] = {[STATE] = m->state, [KL] = m->kl, [W] = m->w, [Q] = m->q};
-  dvbf_record(g, &messages_class, INPUTS, in, OUTPUTS, out, &data, sizeof data);
+  dvbf_value in[CHAIN_IN] = {
+      [HEADS] = m->head,    [DRIFT] = m->drift, [MOVE] = m->from_z,
+      [FACTOR] = m->factor, [PRIOR] = m->start, [SCATTER] = m->spread,
+      [EPS] = m->noise,     [USE] = m->use,     [MEMORY] = dvbf_slab_shared_constant(g, 1, (int)room)};
+  dvbf_value out[CHAIN_OUT] = {[BELIEF] = m->state, [DIVERGENCE] = m->kl, [WHITE] = m->w, [Q] = m->q};
+  dvbf_record(g, &messages_class, CHAIN_IN, in, CHAIN_OUT, out, &data, sizeof data);
 }
 
 /* ---- One step of a Kalman filter along the chain ---- */
@@ -676,8 +676,8 @@ void dv_record_messages(dvbf_graph *g, const dv_messages *m) {
  * Without a frame: dz += A'dz'    dm += A'dm'    dP += A'dP'A    dc += dz' + dm'. */
 
 /* Memory of a step, in that of a chain; A and L are the same. */
-enum { P = L1, B, C, G, U, X };
-enum { Z, M, MEAN, Y, D_DIAGONAL, D_MU, OMEGA, EPSILON, REST };
+enum { P = L1, B, C, G, STEP_U, STEP_X };
+enum { STEP_Z, M, MEAN, Y, D_DIAGONAL, D_MU, OMEGA, EPSILON, STEP_REST };
 
 /* a, y and B. */
 static void predict_step(const chain *f) {
@@ -685,10 +685,10 @@ static void predict_step(const chain *f) {
   const double *a = common(f, A), *l = common(f, L);
   const dvbf_real *drift = at(f, f->op->in[DRIFT], 0);
   double *work = common(f, G), *b = common(f, B), *mean = common_vector(f, MEAN), *y = common_vector(f, Y);
-  dv_chain_read(at(f, f->op->in[GIVEN], 0), common_vector(f, Z), common_vector(f, M), common(f, P), n);
+  dv_chain_read(at(f, f->op->in[GIVEN], 0), common_vector(f, STEP_Z), common_vector(f, M), common(f, P), n);
   for (int i = 0; i < n; i++) mean[i] = y[i] = drift ? (double)drift[i] : 0;
   add_applied(mean, 1, a, false, common_vector(f, M), n);
-  add_applied(y, 1, a, false, common_vector(f, Z), n);
+  add_applied(y, 1, a, false, common_vector(f, STEP_Z), n);
   set_product(work, a, false, common(f, P), false, n);
   set_product(b, work, false, a, true, n);
   add_product(b, 1, l, false, l, true, n);
@@ -699,24 +699,24 @@ static void predict_step(const chain *f) {
 static void observe_step(const chain *f, const double *y, const double *factor) {
   int n = f->n;
   const double *diagonal = common_vector(f, D_DIAGONAL), *d = common_vector(f, D_MU);
-  double *g = common(f, G), *rest = common_vector(f, REST), *v = common_vector(f, EPSILON),
+  double *g = common(f, G), *rest = common_vector(f, STEP_REST), *v = common_vector(f, EPSILON),
          *omega = common_vector(f, OMEGA);
   for (int i = 0; i < n; i++) {
     rest[i] = d[i] - diagonal[i] * y[i];
     for (int j = 0; j < n; j++) g[i * n + j] = diagonal[i] * factor[i * n + j];
   }
-  chain_factor(common(f, U), common(f, X), factor, g, n);
+  chain_factor(common(f, STEP_U), common(f, STEP_X), factor, g, n);
   set_applied(v, factor, true, rest, n);
-  set_applied(omega, common(f, X), false, v, n);
+  set_applied(omega, common(f, STEP_X), false, v, n);
 }
 
 /* z from y, the factor of its noise and the result of `observe`; writes w and q. */
 static void draw_step(const chain *f, const double *y, const double *factor) {
   int n = f->n;
   const dvbf_real *eps = at(f, f->op->in[EPS], 0);
-  const double *u = common(f, U), *omega = common_vector(f, OMEGA);
-  double *w = common_vector(f, EPSILON), *z = common_vector(f, Z);
-  dvbf_real *w_out = at(f, f->op->out[W], 0), *q = at(f, f->op->out[Q], 0);
+  const double *u = common(f, STEP_U), *omega = common_vector(f, OMEGA);
+  double *w = common_vector(f, EPSILON), *z = common_vector(f, STEP_Z);
+  dvbf_real *w_out = at(f, f->op->out[WHITE], 0), *q = at(f, f->op->out[Q], 0);
   for (int i = 0; i < n; i++) w[i] = (double)eps[i];
   dv_solve_upper(u, n, w, 1);
   for (int i = 0; i < n; i++) {
@@ -733,7 +733,7 @@ static void draw_step(const chain *f, const double *y, const double *factor) {
 static void see_step(const chain *f) {
   int n = f->n;
   double *mean = common_vector(f, MEAN), *c = common(f, C), *work = common(f, G);
-  potential_read(common_vector(f, D_DIAGONAL), common_vector(f, D_MU), at(f, f->op->in[HEAD], 0),
+  potential_read(common_vector(f, D_DIAGONAL), common_vector(f, D_MU), at(f, f->op->in[HEADS], 0),
                  f->data->low, f->data->high, true, n);
   if (f->data->particles) {
     observe_step(f, common_vector(f, Y), common(f, L));
@@ -744,7 +744,7 @@ static void see_step(const chain *f) {
   observe_step(f, mean, c);
   if (!f->data->particles) draw_step(f, mean, c);
   add_applied(mean, 1, c, false, common_vector(f, OMEGA), n);
-  set_product(work, c, false, common(f, X), false, n);
+  set_product(work, c, false, common(f, STEP_X), false, n);
   set_product(common(f, B), work, false, c, true, n);
 }
 
@@ -752,8 +752,8 @@ static void see_step(const chain *f) {
 static void skip_step(const chain *f) {
   int n = f->n;
   const dvbf_real *eps = at(f, f->op->in[EPS], 0);
-  double *w = common_vector(f, EPSILON), *z = common_vector(f, Z);
-  dvbf_real *w_out = at(f, f->op->out[W], 0), *q = at(f, f->op->out[Q], 0);
+  double *w = common_vector(f, EPSILON), *z = common_vector(f, STEP_Z);
+  dvbf_real *w_out = at(f, f->op->out[WHITE], 0), *q = at(f, f->op->out[Q], 0);
   for (int i = 0; i < n; i++) w[i] = (double)eps[i];
   memcpy(z, common_vector(f, Y), (size_t)n * sizeof *z);
   add_applied(z, 1, common(f, L), false, w, n);
@@ -765,22 +765,23 @@ static void skip_step(const chain *f) {
 
 static void step_forward(const dvbf_op *op, dvbf_run *run) {
   chain f = begin_chain(op, run, 0);
-  for (f.row = 0; f.row < op->out[STATE].rows; f.row++) {
+  for (f.row = 0; f.row < op->out[BELIEF].rows; f.row++) {
     const dvbf_real *use = at(&f, op->in[USE], 0);
     predict_step(&f);
-    (op->in[HEAD].buffer >= 0 && (!use || *use > 0) ? see_step : skip_step)(&f);
-    write_state(at(&f, op->out[STATE], 0), common_vector(&f, Z), common_vector(&f, MEAN), common(&f, B), f.n);
+    (op->in[HEADS].buffer >= 0 && (!use || *use > 0) ? see_step : skip_step)(&f);
+    write_state(at(&f, op->out[BELIEF], 0), common_vector(&f, STEP_Z), common_vector(&f, MEAN), common(&f, B),
+                f.n);
   }
 }
 
 static void step_backward(const dvbf_op *op, dvbf_run *run) {
   chain f = begin_chain(op, run, 0);
   int n = f.n, half = n * (n + 1) / 2;
-  const dvbf_real *from = dvbf_gradient_at(run, op->out[STATE]);
+  const dvbf_real *from = dvbf_gradient_at(run, op->out[BELIEF]);
   dvbf_real *to = dvbf_gradient_at(run, op->in[GIVEN]), *drift = dvbf_gradient_at(run, op->in[DRIFT]);
-  double *dz = common_vector(&f, Z), *dm = common_vector(&f, M), *dp = common(&f, P), *work = common(&f, G),
-         *back = common(&f, B), *sum = common_vector(&f, REST);
-  for (int r = 0; r < op->out[STATE].rows; r++, from += 2 * n + half, to += 2 * n + half) {
+  double *dz = common_vector(&f, STEP_Z), *dm = common_vector(&f, M), *dp = common(&f, P),
+         *work = common(&f, G), *back = common(&f, B), *sum = common_vector(&f, STEP_REST);
+  for (int r = 0; r < op->out[BELIEF].rows; r++, from += 2 * n + half, to += 2 * n + half) {
     dv_chain_read(from, dz, dm, dp, n); /* entries off the diagonal stand for two */
     for (int i = 0; i < n * n; i++) dp[i] *= i % (n + 1) ? 0.5 : 1;
     for (int i = 0; i < n && drift; i++) drift[r * n + i] += (dvbf_real)(dz[i] + dm[i]);
@@ -804,10 +805,11 @@ void dv_record_kalman_step(dvbf_graph *g, const dv_kalman_step *s) {
   int n = s->noise.cols;
   chain_data data = {n, s->low, s->high, 0, s->particles};
   dvbf_value in[STEP_INPUTS] = {
-      [GIVEN] = s->given,  [HEAD] = s->head, [DRIFT] = s->drift, [FROM_Z] = s->from_z,
-      [NOISE] = s->factor, [EPS] = s->noise, [USE] = s->use,     [ROOM] = DVBF_NONE};
-  dvbf_value out[STEP_OUTPUTS] = {[STATE] = s->state, [W] = s->w, [Q] = s->q};
-  in[ROOM] = dvbf_slab_shared_constant(g, 1, (int)(chain_size(n, 0) * (sizeof(double) / sizeof(dvbf_real))));
+      [GIVEN] = s->given,   [HEADS] = s->head, [DRIFT] = s->drift, [MOVE] = s->from_z,
+      [FACTOR] = s->factor, [EPS] = s->noise,  [USE] = s->use,     [MEMORY] = DVBF_NONE};
+  dvbf_value out[STEP_OUTPUTS] = {[BELIEF] = s->state, [WHITE] = s->w, [Q] = s->q};
+  in[MEMORY] =
+      dvbf_slab_shared_constant(g, 1, (int)(chain_size(n, 0) * (sizeof(double) / sizeof(dvbf_real))));
   dvbf_record(g, s->head.buffer < 0 ? &move_class : &filter_class, STEP_INPUTS, in, STEP_OUTPUTS, out, &data,
               sizeof data);
 }

@@ -39,7 +39,7 @@ static bool in_part(const dvbf_op *op) {
   return dv_is_partial(op->in[0], op->in[4]);
 }
 
-static bool is_seen(const dvbf_op *op, const dvbf_real *seen, size_t r, size_t i) {
+static bool bit_seen(const dvbf_op *op, const dvbf_real *seen, size_t r, size_t i) {
   return !in_part(op) || seen[r * (size_t)op->in[0].cols + i] > 0;
 }
 
@@ -60,12 +60,12 @@ static double soften(const dvbf_real *a, dvbf_real *p, size_t count) {
  *
  * in: x, o, a, V, mask; out: ln p, r [..][1 + M], ln(1 + exp V) and behind it its sums [M], room for a
  * number of each row. */
-enum { X, O, A, V, MASK };
+enum { PATTERN_X, O, PATTERN_A, PATTERN_V, PATTERN_MASK };
 
 /* ln(1 + exp V), and the sum of it over the columns of x. */
 static void prepare(const dvbf_op *op, dvbf_run *run) {
-  const dvbf_real *v = dv_at(run, op->in[V]);
-  size_t n = (size_t)op->in[X].cols, count = (size_t)op->in[V].cols;
+  const dvbf_real *v = dv_at(run, op->in[PATTERN_V]);
+  size_t n = (size_t)op->in[PATTERN_X].cols, count = (size_t)op->in[PATTERN_V].cols;
   dvbf_real *soft = dv_at(run, op->out[2]), *sum = soft + n * count;
   memset(sum, 0, count * sizeof *sum);
   for (size_t i = 0; i < n; i++)
@@ -77,25 +77,25 @@ static void prepare(const dvbf_op *op, dvbf_run *run) {
 
 /* l_0 of row r that is seen in part. */
 static double own_in_part(const dvbf_op *op, const dvbf_run *run, size_t r) {
-  size_t n = (size_t)op->in[X].cols;
-  const dvbf_real *x = dv_at(run, op->in[X]) + r * n, *o = dv_at(run, op->in[O]) + r * n;
-  const dvbf_real *seen = dv_at(run, op->in[MASK]);
+  size_t n = (size_t)op->in[PATTERN_X].cols;
+  const dvbf_real *x = dv_at(run, op->in[PATTERN_X]) + r * n, *o = dv_at(run, op->in[O]) + r * n;
+  const dvbf_real *seen = dv_at(run, op->in[PATTERN_MASK]);
   double sum = 0;
   for (size_t i = 0; i < n; i++)
-    if (is_seen(op, seen, r, i)) sum += (double)x[i] * (double)o[i] - softplus((double)o[i]);
+    if (bit_seen(op, seen, r, i)) sum += (double)x[i] * (double)o[i] - softplus((double)o[i]);
   return sum;
 }
 
 /* l [M] of row r. */
 static void weigh_patterns(const dvbf_op *op, const dvbf_run *run, size_t r, dvbf_real *l) {
-  size_t n = (size_t)op->in[X].cols, count = (size_t)op->in[V].cols;
-  const dvbf_real *x = dv_at(run, op->in[X]) + r * n, *v = dv_at(run, op->in[V]);
+  size_t n = (size_t)op->in[PATTERN_X].cols, count = (size_t)op->in[PATTERN_V].cols;
+  const dvbf_real *x = dv_at(run, op->in[PATTERN_X]) + r * n, *v = dv_at(run, op->in[PATTERN_V]);
   const dvbf_real *soft = dv_at(run, op->out[2]), *sum = soft + n * count;
-  const dvbf_real *seen = dv_at(run, op->in[MASK]);
+  const dvbf_real *seen = dv_at(run, op->in[PATTERN_MASK]);
   for (size_t m = 0; m < count; m++) l[m] = -sum[m];
   for (size_t i = 0; i < n; i++) {
     const dvbf_real *w = v + i * count, *s = soft + i * count, at = x[i];
-    if (!is_seen(op, seen, r, i))
+    if (!bit_seen(op, seen, r, i))
       for (size_t m = 0; m < count; m++) l[m] += s[m];
     else if (at != 0)
       for (size_t m = 0; m < count; m++) l[m] += DV_PATTERN_GAIN * at * w[m];
@@ -103,9 +103,9 @@ static void weigh_patterns(const dvbf_op *op, const dvbf_run *run, size_t r, dvb
 }
 
 static void patterns_forward(const dvbf_op *op, dvbf_run *run) {
-  dvbf_value x = op->in[X];
-  size_t rows = dv_rows(x), all = (size_t)op->in[A].cols;
-  const dvbf_real *a = dv_at(run, op->in[A]), *mask = dv_at(run, op->in[MASK]);
+  dvbf_value x = op->in[PATTERN_X];
+  size_t rows = dv_rows(x), all = (size_t)op->in[PATTERN_A].cols;
+  const dvbf_real *a = dv_at(run, op->in[PATTERN_A]), *mask = dv_at(run, op->in[PATTERN_MASK]);
   dvbf_real *out = dv_at(run, op->out[0]), *r = dv_at(run, op->out[1]), *own = dv_at(run, op->out[3]);
   prepare(op, run);
   if (!in_part(op)) run->k->bernoulli(own, dv_at(run, x), dv_at(run, op->in[O]), (int)rows, x.cols);
@@ -124,13 +124,13 @@ static void patterns_forward(const dvbf_op *op, dvbf_run *run) {
  * are fixed have no gradient. */
 static void patterns_back(const dvbf_op *op, dvbf_run *run, size_t k, double g, const dvbf_real *r,
                           dvbf_real *d_v, double *shares) {
-  size_t n = (size_t)op->in[X].cols, count = (size_t)op->in[V].cols;
-  const dvbf_real *x = dv_at(run, op->in[X]) + k * n, *seen = dv_at(run, op->in[MASK]);
-  const dvbf_real *v = dv_at(run, op->in[V]);
+  size_t n = (size_t)op->in[PATTERN_X].cols, count = (size_t)op->in[PATTERN_V].cols;
+  const dvbf_real *x = dv_at(run, op->in[PATTERN_X]) + k * n, *seen = dv_at(run, op->in[PATTERN_MASK]);
+  const dvbf_real *v = dv_at(run, op->in[PATTERN_V]);
   for (size_t m = 0; m < count; m++) shares[m] += g * (double)r[m];
   for (size_t i = 0; i < n && d_v; i++) {
     dvbf_real *d = d_v + i * count, by = DV_PATTERN_GAIN * (dvbf_real)g * x[i];
-    if (!is_seen(op, seen, k, i))
+    if (!bit_seen(op, seen, k, i))
       for (size_t m = 0; m < count; m++)
         d[m] += (dvbf_real)(DV_PATTERN_GAIN * g * (double)r[m] * sigmoid(logit(v, i * count + m)));
     else if (x[i] != 0)
@@ -140,20 +140,21 @@ static void patterns_back(const dvbf_op *op, dvbf_run *run, size_t k, double g, 
 
 /* d o of row k, seen in part. */
 static void own_back(const dvbf_op *op, dvbf_run *run, size_t k, double g, dvbf_real *d_o) {
-  size_t n = (size_t)op->in[X].cols;
-  const dvbf_real *x = dv_at(run, op->in[X]) + k * n, *o = dv_at(run, op->in[O]) + k * n;
-  const dvbf_real *seen = dv_at(run, op->in[MASK]);
+  size_t n = (size_t)op->in[PATTERN_X].cols;
+  const dvbf_real *x = dv_at(run, op->in[PATTERN_X]) + k * n, *o = dv_at(run, op->in[O]) + k * n;
+  const dvbf_real *seen = dv_at(run, op->in[PATTERN_MASK]);
   for (size_t i = 0; i < n; i++)
-    if (is_seen(op, seen, k, i)) d_o[k * n + i] += (dvbf_real)(g * ((double)x[i] - sigmoid((double)o[i])));
+    if (bit_seen(op, seen, k, i)) d_o[k * n + i] += (dvbf_real)(g * ((double)x[i] - sigmoid((double)o[i])));
 }
 
 static void patterns_backward(const dvbf_op *op, dvbf_run *run) {
-  dvbf_value x = op->in[X];
-  size_t rows = dv_rows(x), all = (size_t)op->in[A].cols, count = all - 1;
-  const dvbf_real *a = dv_at(run, op->in[A]), *mask = dv_at(run, op->in[MASK]), *v = dv_at(run, op->in[V]);
+  dvbf_value x = op->in[PATTERN_X];
+  size_t rows = dv_rows(x), all = (size_t)op->in[PATTERN_A].cols, count = all - 1;
+  const dvbf_real *a = dv_at(run, op->in[PATTERN_A]), *mask = dv_at(run, op->in[PATTERN_MASK]),
+                  *v = dv_at(run, op->in[PATTERN_V]);
   const dvbf_real *r = dv_at(run, op->out[1]), *g = dvbf_gradient_at(run, op->out[0]);
-  dvbf_real *d_a = dvbf_gradient_at(run, op->in[A]), *d_o = dvbf_gradient_at(run, op->in[O]);
-  dvbf_real *d_v = dvbf_gradient_at(run, op->in[V]), *own = dv_at(run, op->out[3]);
+  dvbf_real *d_a = dvbf_gradient_at(run, op->in[PATTERN_A]), *d_o = dvbf_gradient_at(run, op->in[O]);
+  dvbf_real *d_v = dvbf_gradient_at(run, op->in[PATTERN_V]), *own = dv_at(run, op->out[3]);
   double shares[DV_MOST_PATTERNS] = {0};
   dvbf_real pi[DV_MOST_PATTERNS + 1];
   for (size_t k = 0; k < rows; k++, a += all, r += all, d_a += all) {

@@ -11,7 +11,7 @@
 
 /* ---- Noise and dropout ---- */
 
-enum { CHUNK = 256 }; /* Philox blocks turned into normals at once */
+enum { NORMAL_BLOCKS = 256 }; /* Philox blocks turned into normals at once */
 
 typedef struct noise_data {
   uint32_t number;              /* of this stream of noise in the program */
@@ -21,18 +21,18 @@ typedef struct noise_data {
 } noise_data;
 
 /* A block of random bits is keyed by the number of the stream in 8 bits and the step in 24. */
-enum { MOST_NUMBERS = 1 << 8, MOST_STEPS = 1 << 24 };
+enum { MOST_NUMBERS = 1 << 8, STREAM_STEPS = 1 << 24 };
 
 static noise_data new_noise(dvbf_graph *g, dvbf_value out, bool shared) {
   noise_data data = {.number = (uint32_t)g->noise_numbers++, .step = g->noise_step, .shared = shared};
-  if (data.number >= MOST_NUMBERS || out.steps > MOST_STEPS - data.step)
+  if (data.number >= MOST_NUMBERS || out.steps > STREAM_STEPS - data.step)
     dvbf_refuse(g, "a program has at most %d streams of noise of %d steps; stream %u has %d", MOST_NUMBERS,
-                MOST_STEPS, data.number, out.steps);
+                STREAM_STEPS, data.number, out.steps);
   return data;
 }
 
 /* Block `index` of step t of a value. */
-static dv_block block_at(const dvbf_run *run, const noise_data *d, int t, int row, uint32_t index) {
+static dv_random_words block_at(const dvbf_run *run, const noise_data *d, int t, int row, uint32_t index) {
   const dv_conditions *s = run->conditions;
   uint32_t sequence = d->shared ? UINT32_MAX : run->sequence[row];
   return dv_random_block(s->seed, s->stream | index << 8, sequence, d->number << 24 | (uint32_t)(d->step + t),
@@ -43,8 +43,8 @@ static dv_block block_at(const dvbf_run *run, const noise_data *d, int t, int ro
 static void noise_forward(const dvbf_op *op, dvbf_run *run) {
   const noise_data *d = op->data;
   dvbf_value v = op->out[0];
-  dvbf_real *out = dv_at(run, v), normal[4 * CHUNK];
-  uint32_t words[4 * CHUNK];
+  dvbf_real *out = dv_at(run, v), normal[4 * NORMAL_BLOCKS];
+  uint32_t words[4 * NORMAL_BLOCKS];
   if (run->conditions->noise_free) {
     memset(out, 0, dv_rows(v) * (size_t)v.cols * sizeof *out);
     return;
@@ -52,8 +52,8 @@ static void noise_forward(const dvbf_op *op, dvbf_run *run) {
   int blocks = (v.cols + 3) / 4, rows = v.steps * v.rows, row = 0, block = 0;
   while (row < rows) {
     int first_row = row, first_block = block, n = 0;
-    for (; n < CHUNK && row < rows; n++) {
-      dv_block bits = block_at(run, d, row / v.rows, row % v.rows, (uint32_t)block);
+    for (; n < NORMAL_BLOCKS && row < rows; n++) {
+      dv_random_words bits = block_at(run, d, row / v.rows, row % v.rows, (uint32_t)block);
       memcpy(words + 4 * n, bits.word, sizeof bits.word);
       if (++block == blocks) block = 0, row++;
     }
@@ -206,7 +206,7 @@ typedef struct innovation_row {
 } innovation_row;
 
 /* Row r, counted over the op's steps. */
-static innovation_row row_at(const dvbf_run *run, const dvbf_op *op, int r) {
+static innovation_row innovation_row_at(const dvbf_run *run, const dvbf_op *op, int r) {
   int n = op->out[0].cols;
   const dvbf_real *head = dv_at(run, op->in[0]), *use = dv_at(run, op->in[2]);
   const dvbf_real *mu = head ? head + (size_t)r * 2 * n : NULL;
@@ -219,7 +219,7 @@ static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
   int n = op->out[0].cols, rows = op->out[0].steps * op->out[0].rows;
   dvbf_real *w = dv_at(run, op->out[0]), *kl = dv_at(run, op->out[1]);
   for (int r = 0; r < rows; r++, w += n) {
-    innovation_row row = row_at(run, op, r);
+    innovation_row row = innovation_row_at(run, op, r);
     kl[r] = 0;
     if (row.zero) memset(w, 0, (size_t)n * sizeof *w);
     if (!row.use && !row.zero) memcpy(w, row.eps, (size_t)n * sizeof *w);
@@ -239,7 +239,7 @@ static void innovation_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *dw = dvbf_gradient_at(run, op->out[0]), *dkl = dvbf_gradient_at(run, op->out[1]);
   dvbf_real *d_head = dvbf_gradient_at(run, op->in[0]);
   for (int r = 0; r < rows; r++, dw += n, d_head += 2 * n) {
-    innovation_row row = row_at(run, op, r);
+    innovation_row row = innovation_row_at(run, op, r);
     if (!row.use) continue;
     for (int k = 0; k < n; k++) {
       d_head[k] += dw[k] + dkl[r] * c * row.mu[k];

@@ -29,7 +29,7 @@
 typedef struct start {
   dvbf_model *m;
   dv_recordings r; /* in units of the model */
-  dv_system s;
+  dv_state_space s;
   double *gain;      /* [n_z][n_x] L, then S^-1 L */
   double *deviation; /* [n_z] */
   double *z;         /* [frames][n_z], in units of their deviation */
@@ -82,7 +82,7 @@ static dvbf_status find_gain(start *p, dvbf_error *error) {
 
 /* z of all frames of a sequence. Missing values have no innovation. */
 static void filter(start *p, const dv_piece *piece, double *predicted /* [n_z] */, double *x /* [n_x] */) {
-  const dv_system *s = &p->s;
+  const dv_state_space *s = &p->s;
   memcpy(predicted, s->mean, (size_t)s->n_z * sizeof *predicted);
   for (size_t t = piece->first; t < piece->first + piece->steps; t++) {
     const double *u = p->r.u + t * (size_t)s->n_u, *seen = p->r.x + t * (size_t)s->n_x;
@@ -137,7 +137,7 @@ static void set_systems(const start *p, int row, int j, double value) {
  * effect on x yet. */
 static void set_transition(const start *p) {
   const dvbf_model *m = p->m;
-  const dv_system *s = &p->s;
+  const dv_state_space *s = &p->s;
   int n = s->n_z;
   for (int j = 0; j < m->n_z; j++)
     for (int row = 0; row < m->n_z + m->n_u + 1; row++) {
@@ -195,7 +195,7 @@ static dvbf_status set_gain(const start *p, dvbf_error *error) {
 /* Sigma is that of the innovations. */
 static void set_emission(const start *p) {
   const dvbf_model *m = p->m;
-  const dv_system *s = &p->s;
+  const dv_state_space *s = &p->s;
   int n = s->n_z;
   double mean = 0;
   dvbf_real *h = dv_model_values(m, "emission.mean.z"), *d = dv_model_values(m, "emission.mean.u"),

@@ -551,7 +551,7 @@ enum { NORMALS = 1 << 18 };
 
 static void fill_words(uint32_t *words) {
   for (uint32_t i = 0; i < NORMALS / 4; i++) {
-    dv_block block = dv_random_block(99, DV_STREAM_SIMULATION, i, 0, 0);
+    dv_random_words block = dv_random_block(99, DV_STREAM_SIMULATION, i, 0, 0);
     memcpy(words + 4 * i, block.word, sizeof block.word);
   }
 }

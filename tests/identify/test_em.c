@@ -47,7 +47,7 @@ static void free_recordings(dv_recordings *r) {
 }
 
 /* x from the system; `gaps` in a hundred frames and as many single values are then missing. */
-static void draw_x(dv_recordings *r, const dv_system *s, int gaps, uint32_t *next) {
+static void draw_x(dv_recordings *r, const dv_state_space *s, int gaps, uint32_t *next) {
   double z[8], scratch[40], fx[64], shared[64], fz[64], start[64];
   dv_noise_factors f = {fx, shared, fz};
   dv_noise_factors_of(s, &f);
@@ -68,8 +68,8 @@ static void draw_x(dv_recordings *r, const dv_system *s, int gaps, uint32_t *nex
   }
 }
 
-static dv_system make_system(int n_z, int n_u, int n_x, double radius, uint32_t *next) {
-  dv_system s = {0};
+static dv_state_space make_system(int n_z, int n_u, int n_x, double radius, uint32_t *next) {
+  dv_state_space s = {0};
   double scratch[128];
   assert_int_equal(dv_system_new(&s, n_z, n_u, n_x, NULL), DVBF_OK);
   any_system(&s, next);
@@ -81,7 +81,7 @@ static dv_system make_system(int n_z, int n_u, int n_x, double radius, uint32_t 
 
 /* ---- Likelihood ---- */
 
-static double log_p_of(dv_system *s, const dv_recordings *r) {
+static double log_p_of(dv_state_space *s, const dv_recordings *r) {
   dv_em_options none = {.feedthrough = true};
   dv_em_progress at;
   assert_int_equal(dv_em(s, r, &none, &at, NULL), DVBF_OK);
@@ -95,7 +95,7 @@ static void likelihood_is_exact(void **state) {
   uint32_t next = 0;
   for (int i = 0; i < 30; i++) {
     int n_u = i % 3;
-    dv_system s = make_system(1 + i % 3, n_u, 1 + i % 2, 0.8, &next);
+    dv_state_space s = make_system(1 + i % 3, n_u, 1 + i % 2, 0.8, &next);
     dv_recordings r = make_recordings(s.n_x, n_u, 4, 1, 12, &next);
     double truth = 0;
     draw_x(&r, &s, i % 2 ? 15 : 0, &next);
@@ -123,8 +123,8 @@ static void assert_rise(const dv_em_progress *last, int number) {
 static void check_rise(int number, uint32_t *next, int *iterations) {
   int n_u = any_number(0, 2, next), n_x = any_number(1, 3, next);
   double radius = number % 10 == 9 ? 1.05 : 0.95; /* some explode */
-  dv_system truth = make_system(any_number(1, 3, next), n_u, n_x, radius, next),
-            guess = make_system(any_number(1, 3, next), n_u, n_x, 0.7, next);
+  dv_state_space truth = make_system(any_number(1, 3, next), n_u, n_x, radius, next),
+                 guess = make_system(any_number(1, 3, next), n_u, n_x, 0.7, next);
   dv_recordings r = make_recordings(n_x, n_u, (size_t)any_number(1, 3, next), 20, 60, next);
   draw_x(&r, &truth, number % 2 ? 10 : 0, next);
   dv_em_options o = {.iterations = 12, .feedthrough = number % 3};
@@ -158,7 +158,7 @@ static void likelihood_never_falls(void **state) {
 static void it_ends_at_a_maximum(void **state) {
   (void)state;
   uint32_t next = 9000000;
-  dv_system s = make_system(1, 1, 2, 0.8, &next), guess = make_system(1, 1, 2, 0.5, &next);
+  dv_state_space s = make_system(1, 1, 2, 0.8, &next), guess = make_system(1, 1, 2, 0.5, &next);
   dv_recordings r = make_recordings(2, 1, 6, 15, 30, &next);
   draw_x(&r, &s, 10, &next);
   dv_em_options o = {.iterations = 20000, .tolerance = 1e-11, .feedthrough = true};
@@ -199,7 +199,7 @@ static void it_ends_at_a_maximum(void **state) {
 static void singular_data_are_fitted(void **state) {
   (void)state;
   uint32_t next = 7000000;
-  dv_system s = make_system(2, 3, 5, 0.9, &next), guess = make_system(2, 3, 5, 0.9, &next);
+  dv_state_space s = make_system(2, 3, 5, 0.9, &next), guess = make_system(2, 3, 5, 0.9, &next);
   dv_recordings r = make_recordings(5, 3, 1, 40, 40, &next);
   draw_x(&r, &s, 0, &next);
   for (size_t t = 0; t < r.frames; t++) {
@@ -225,7 +225,7 @@ static void singular_data_are_fitted(void **state) {
 static void what_cannot_be_fitted_is_said(void **state) {
   (void)state;
   uint32_t next = 8000000;
-  dv_system s = make_system(1, 0, 2, 0.9, &next);
+  dv_state_space s = make_system(1, 0, 2, 0.9, &next);
   dv_recordings r = make_recordings(2, 0, 1, 30, 30, &next);
   dv_em_options o = {.iterations = 5};
   dv_em_progress last;

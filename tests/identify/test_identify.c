@@ -53,8 +53,8 @@ static dvbf_model *train(const dvbf_sequences *s, const char *text) {
   return m;
 }
 
-static dv_system system_of(const dvbf_model *m) {
-  dv_system s = {0};
+static dv_state_space system_of(const dvbf_model *m) {
+  dv_state_space s = {0};
   assert_int_equal(dv_system_new(&s, m->n_z, m->n_u, m->n_x, NULL), DVBF_OK);
   dv_linear_get(m, &s);
   return s;
@@ -103,9 +103,9 @@ static void simulate_slow(dvbf_sequences *s, uint32_t seed) {
   }
 }
 
-static dv_system true_toy(void) {
+static dv_state_space true_toy(void) {
   static const double a[] = {0.7, 0.8, 0, 0.1}, b[] = {-1, 0.1}, q[] = {0.25, 0, 0, 0.25};
-  dv_system s = {0};
+  dv_state_space s = {0};
   assert_int_equal(dv_system_new(&s, 2, 1, 1, NULL), DVBF_OK);
   memcpy(s.a, a, sizeof a);
   memcpy(s.b, b, sizeof b);
@@ -119,7 +119,7 @@ typedef struct result {
 } result;
 
 /* In units of the data: x = x' / scale + shift, and the same for u. */
-static result score(const dv_system *s, const dvbf_sequences *data, const dvbf_model *m) {
+static result score(const dv_state_space *s, const dvbf_sequences *data, const dvbf_model *m) {
   enum { WARM = 60 };
   double xs = m ? (double)m->x.scale[0] : 1, xo = m ? (double)m->x.shift[0] : 0,
          us = m ? (double)m->u.scale[0] : 1, uo = m ? (double)m->u.shift[0] : 0, count = 0;
@@ -153,7 +153,7 @@ static void near_the_optimum_and_never_beyond(void **state) {
   (void)state;
   dvbf_sequences test = make_sequences(40, 5000, 1, 1);
   simulate_toy(&test, 100);
-  dv_system truth = true_toy();
+  dv_state_space truth = true_toy();
   result best = score(&truth, &test, NULL);
   dv_system_clear(&truth);
   /* 200,000 samples: the standard error of these is 0.003. */
@@ -165,7 +165,7 @@ static void near_the_optimum_and_never_beyond(void **state) {
       dvbf_sequences s = make_sequences(1, 2000, 1, 1);
       simulate_toy(&s, seed);
       dvbf_model *m = train(&s, fits[f]);
-      dv_system found = system_of(m);
+      dv_state_space found = system_of(m);
       result r = score(&found, &test, m);
       print_message("%s: free run %.4f, one step %.4f, %.4f nats (best %.4f, %.4f, %.4f)\n", fits[f],
                     r.free_run, r.one_step, r.nats, best.free_run, best.one_step, best.nats);
@@ -231,7 +231,7 @@ static void check_online(const dvbf_model *m, const dvbf_sequences *s, const dvb
 }
 
 /* D of the derivatives is that of the system. */
-static void check_derivatives(const dvbf_model *m, const dv_system *system) {
+static void check_derivatives(const dvbf_model *m, const dv_state_space *system) {
   dvbf_jacobian *l = NULL;
   dvbf_jacobians j;
   float z[64] = {0}, u = 3;
@@ -245,7 +245,7 @@ static void check_derivatives(const dvbf_model *m, const dv_system *system) {
 }
 
 /* ln p of a sequence in units of the data, per frame. */
-static double log_p_of(const dvbf_model *m, const dv_system *system, const dvbf_sequences *s) {
+static double log_p_of(const dvbf_model *m, const dv_state_space *system, const dvbf_sequences *s) {
   double *memory = calloc(dv_kalman_size(system->n_z, 2), sizeof *memory), sum = 0, frames = 0;
   dv_kalman k = dv_kalman_begin(system, memory);
   for (size_t t = 0; t < s->steps; t++) {
@@ -263,7 +263,7 @@ static double log_p_of(const dvbf_model *m, const dv_system *system, const dvbf_
   return sum / frames;
 }
 
-static void check_bound(const dvbf_model *m, const dv_system *system, const dvbf_sequences *s) {
+static void check_bound(const dvbf_model *m, const dv_state_space *system, const dvbf_sequences *s) {
   dvbf_data data = {.train = *s};
   dvbf_settings *settings = settings_of("evaluate", "samples=2 threads=1");
   dvbf_evaluation *e = NULL;
@@ -307,7 +307,7 @@ static void all_that_models_do(void **state) {
     bool through = variant & 1, gaps = variant & 2;
     dvbf_sequences s = simulate_through(1, 600, through ? 1.5 : 0, gaps);
     dvbf_model *m = train(&s, fits[variant >> 2]);
-    dv_system system = system_of(m);
+    dv_state_space system = system_of(m);
     assert_int_equal(m->settings->feedthrough, through);
     assert_int_equal(m->settings->linear_fit, variant >> 2);
     check_derivatives(m, &system);
@@ -329,7 +329,7 @@ static void free_runs_are_refined(void **state) {
   simulate_slow(&other, 2);
   for (int i = 0; i < 2; i++) {
     dvbf_model *m = train(&s, i ? "linear-fit=free-run latent=1" : "linear-fit=subspace latent=1");
-    dv_system system = system_of(m);
+    dv_state_space system = system_of(m);
     got[i] = score(&system, &other, m);
     dv_system_clear(&system);
     dvbf_model_free(m);
@@ -349,7 +349,7 @@ static void what_is_asked_for_is_kept(void **state) {
       char text[80];
       snprintf(text, sizeof text, "%s latent=%d feedthrough=off", fits[f], order);
       dvbf_model *m = train(&s, text);
-      dv_system system = system_of(m);
+      dv_state_space system = system_of(m);
       assert_int_equal(m->n_z, order);
       assert_true(system.d[0] == 0 && system.d[1] == 0);
       dv_system_clear(&system);
@@ -364,7 +364,7 @@ static void beginnings_are_learned(void **state) {
   dvbf_sequences s = simulate_from(8, 60, 30, 0, false);
   for (size_t f = 0; f < FITS; f++) {
     dvbf_model *m = train(&s, fits[f]);
-    dv_system system = system_of(m);
+    dv_state_space system = system_of(m);
     double x[2], variance[2], u = (3 - (double)m->u.shift[0]) * (double)m->u.scale[0];
     dv_system_emit(&system, system.mean, &u, x);
     dv_kalman_x_variance(&system, system.cov, true, variance);
@@ -466,7 +466,7 @@ static const struct {
 
 /* Parameters are finite, nothing grows, and a free run of 3000 steps stays where the data are. */
 static void check_sane(const dvbf_model *m, const dvbf_sequences *s, const char *what) {
-  dv_system system = system_of(m);
+  dv_state_space system = system_of(m);
   double *scratch = calloc(2 * (size_t)m->n_z * (size_t)m->n_z, sizeof *scratch);
   for (size_t i = 0; i < m->parameters.size; i++)
     if (!isfinite(m->parameters.values[i])) fail_msg("%s: parameter %zu is not finite", what, i);

@@ -26,8 +26,8 @@ static void fill(double *to, size_t count, dv_random *r) {
   for (size_t i = 0; i < count; i++) to[i] = dv_random_normal(r);
 }
 
-static dv_system some_system(dv_random *r) {
-  dv_system s = {0};
+static dv_state_space some_system(dv_random *r) {
+  dv_state_space s = {0};
   assert_int_equal(dv_system_new(&s, N_Z, N_U, COUNT, NULL), DVBF_OK);
   fill(s.a, dv_system_size(N_Z, N_U, COUNT), r);
   double root[COUNT * COUNT];
@@ -57,7 +57,7 @@ static double along(const double *matrix, const double *direction, int n, int co
   return sum;
 }
 
-static double noise_between(const dv_system *s, const double *one, const double *other) {
+static double noise_between(const dv_state_space *s, const double *one, const double *other) {
   double sum = 0;
   for (int j = 0; j < N_X; j++) sum += along(s->r, one, N_X, j) * other[j];
   return sum;
@@ -68,7 +68,7 @@ static void a_lifted_system_is_that_of_the_components(void **state) {
   const double close = 1e-5; /* axes are floats */
   double all[N_X][N_X];
   dv_random r = dv_random_at(1, DV_STREAM_SIMULATION, 0, 0);
-  dv_system s = some_system(&r), small = {0};
+  dv_state_space s = some_system(&r), small = {0};
   dv_reduction reduction = some_reduction(all, &r);
   assert_int_equal(dv_system_copy(&small, &s, NULL), DVBF_OK);
   assert_int_equal(dv_reduction_lift(&s, &reduction, NULL), DVBF_OK);
@@ -125,7 +125,7 @@ static dvbf_sequences simulate(uint32_t seed) {
 }
 
 static double one_step(const dvbf_model *m, const dvbf_sequences *s) {
-  dv_system system = {0};
+  dv_state_space system = {0};
   assert_int_equal(dv_system_new(&system, m->n_z, m->n_u, m->n_x, NULL), DVBF_OK);
   dv_linear_get(m, &system);
   double *memory = calloc(dv_kalman_size(m->n_z, m->n_x), sizeof *memory), sum = 0, count = 0;
@@ -186,7 +186,7 @@ static void the_best_system_is_found_once(void **unused) {
   for (size_t i = 0; i < 1200; i += 3) s.x[2 * i + i % 2] = NAN;
   assert_int_equal(dv_facts_begin(&s, NULL), DVBF_OK);
   dvbf_data data = {.train = s};
-  dv_system first = {0}, again = {0};
+  dv_state_space first = {0}, again = {0};
   dv_linear_choice choice[2];
   dv_recordings r[2] = {0};
   assert_int_equal(dv_identify_data(&first, &choice[0], &r[0], &data, 0, -1, NULL, NULL), DVBF_OK);

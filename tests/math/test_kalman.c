@@ -23,8 +23,8 @@ typedef struct shape {
   int n_z, n_u, n_x, steps;
 } shape;
 
-static dv_system make_system(shape h, int form, uint32_t *next) {
-  dv_system s = {0};
+static dv_state_space make_system(shape h, int form, uint32_t *next) {
+  dv_state_space s = {0};
   double gain[8 * 8];
   assert_int_equal(dv_system_new(&s, h.n_z, h.n_u, h.n_x, NULL), DVBF_OK);
   any_system(&s, next);
@@ -38,7 +38,7 @@ static dv_system make_system(shape h, int form, uint32_t *next) {
 }
 
 /* x of a sequence from the system, with gaps. */
-static void make_x(double *x, const dv_system *s, const double *u, shape h, int gaps, uint32_t *next) {
+static void make_x(double *x, const dv_state_space *s, const double *u, shape h, int gaps, uint32_t *next) {
   double z[8], scratch[40], fx[64], shared[64], fz[64];
   dv_noise_factors f = {fx, shared, fz};
   dv_random random = dv_random_at(4, DV_STREAM_SIMULATION, (*next)++, 0);
@@ -67,7 +67,7 @@ static void assert_z(const joint *j, int t, const double *mean, const double *co
 static int resting; /* sequences in which the covariances have come to rest */
 
 /* Filtered z and ln p of every step; of long sequences of some. */
-static double check_filter(const dv_system *s, const double *x, const double *u, int steps) {
+static double check_filter(const dv_state_space *s, const double *x, const double *u, int steps) {
   int rests = 0;
   double log_p = 0, *memory = calloc(dv_kalman_size(s->n_z, s->n_x), sizeof *memory);
   dv_kalman k = dv_kalman_begin(s, memory);
@@ -89,7 +89,8 @@ static double check_filter(const dv_system *s, const double *x, const double *u,
   return log_p;
 }
 
-static void check_smoother(const dv_system *s, const double *x, const double *u, int steps, double log_p) {
+static void check_smoother(const dv_state_space *s, const double *x, const double *u, int steps,
+                           double log_p) {
   dv_smoothed smoothed;
   joint known = joint_new(s, u, steps);
   int n = s->n_z;
@@ -110,7 +111,7 @@ static void check_smoother(const dv_system *s, const double *x, const double *u,
 }
 
 static void check(shape h, int form, int gaps, uint32_t *next) {
-  dv_system s = make_system(h, form, next);
+  dv_state_space s = make_system(h, form, next);
   double *u = calloc((size_t)(h.steps * h.n_u + 1), sizeof *u),
          *x = calloc((size_t)(h.steps * h.n_x), sizeof *x);
   for (int i = 0; i < h.steps * h.n_u; i++) u[i] = any_normal(next);
@@ -144,7 +145,7 @@ static void covariances_at_rest_are_exact(void **state) {
 /* Gains that are found once move the mean as the filter does, also where fewer are kept than there are steps
  * because the last one stays. */
 static void check_gains(shape h, int form, uint32_t *next, int *rested) {
-  dv_system s = make_system(h, form, next);
+  dv_state_space s = make_system(h, form, next);
   double *memory = calloc(dv_kalman_size(h.n_z, h.n_x), sizeof *memory), u[8], x[8], guess[8], mean[8],
          scratch[8];
   dv_kalman_gains gains = {0};
@@ -182,7 +183,7 @@ static void gains_are_those_of_the_filter(void **state) {
 /* Noise of no variance has no gains. */
 static void systems_without_noise_have_no_gains(void **state) {
   (void)state;
-  dv_system s = {0};
+  dv_state_space s = {0};
   dv_kalman_gains gains = {0};
   assert_int_equal(dv_system_new(&s, 2, 0, 2, NULL), DVBF_OK);
   assert_int_equal(dv_kalman_gains_new(&gains, &s, 5, NULL), DVBF_OK);

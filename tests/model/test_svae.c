@@ -59,8 +59,8 @@ static void set_exactly(dvbf_model *m) {
   m->log_sigma_floor = -10;
 }
 
-static dv_system exact_system(void) {
-  dv_system s;
+static dv_state_space exact_system(void) {
+  dv_state_space s;
   assert_int_equal(dv_system_new(&s, N_Z, N_U, N_X, NULL), DVBF_OK);
   memcpy(s.a, a, sizeof a);
   memcpy(s.b, b, sizeof b);
@@ -106,7 +106,7 @@ static void smooths_exactly(void **state) {
   dv_threads *pool = new_pool(2);
   double x[STEPS * N_X], u[STEPS * N_U], z[N_Z], mean[N_Z], cov[N_Z * N_Z];
   begin_exact(&f);
-  dv_system s = exact_system();
+  dv_state_space s = exact_system();
   assert_int_equal(dv_smoothed_init(&k, &s, STEPS, NULL), DVBF_OK);
   dv_paths *paths = infer(f.model, &f.sequences, 2, 0);
   assert_int_equal(dv_likelihoods_of(&l, f.model, &f.sequences, 200, true, 3, pool, NULL), DVBF_OK);
@@ -141,7 +141,7 @@ static void filters_exactly(void **state) {
   fixture f;
   double x[STEPS * N_X], u[STEPS * N_U], z[N_Z], mean[N_Z], cov[N_Z * N_Z];
   begin_exact(&f);
-  dv_system s = exact_system();
+  dv_state_space s = exact_system();
   double *memory = calloc(dv_kalman_size(N_Z, N_X), sizeof *memory);
   assert_non_null(memory);
   dv_kalman k = dv_kalman_begin(&s, memory);

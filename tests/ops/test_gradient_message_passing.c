@@ -93,7 +93,7 @@ static void square_of(double *out, const dvbf_real *from) {
   dv_product_transposed(out, l, l, N, N, N);
 }
 
-static void read_system(const fixture *f, dv_system *s, double log_sigma) {
+static void read_system(const fixture *f, dv_state_space *s, double log_sigma) {
   const dvbf_run *run = &f->b.run;
   for (int i = 0; i < N; i++)
     for (int j = 0; j < N; j++) {
@@ -116,7 +116,7 @@ static double expected_log_p(const double *mean, const double *cov, const double
   return sum;
 }
 
-static void expect_row(const fixture *f, const dv_system *s, dv_smoothed *k, int row) {
+static void expect_row(const fixture *f, const dv_state_space *s, dv_smoothed *k, int row) {
   const dvbf_run *run = &f->b.run;
   double x[STEPS * N], u[STEPS * N] = {0}, z[N], mean[N], cov[N * N], bound = 0;
   for (int t = 0; t < STEPS; t++)
@@ -141,7 +141,7 @@ static void expect_row(const fixture *f, const dv_system *s, dv_smoothed *k, int
 static void is_the_smoother(void **state) {
   (void)state;
   fixture f;
-  dv_system s;
+  dv_state_space s;
   dv_smoothed k;
   begin(&f, STEPS, STEPS, true);
   dvbf_value values[] = {f.m.state, f.m.kl, f.m.head, f.m.drift, f.m.use};

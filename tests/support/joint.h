@@ -28,7 +28,7 @@ static inline double *joint_x(const joint *j, double *values, int t) {
 }
 
 /* z and x [all] from z_1 and the noises [steps] of (e_t, w_t); without shifts and u where u is NULL. */
-static inline void joint_run(const joint *j, const dv_system *s, const double *u, const double *first,
+static inline void joint_run(const joint *j, const dv_state_space *s, const double *u, const double *first,
                              const double *noise, double *out) {
   int both = s->n_x + s->n_z;
   for (int i = 0; i < s->n_z; i++) joint_z(j, out, 0)[i] = first[i];
@@ -50,7 +50,7 @@ static inline void joint_run(const joint *j, const dv_system *s, const double *u
 }
 
 /* Entry (i, k) of the covariance of (e, w). */
-static inline double joint_noise(const dv_system *s, int i, int k) {
+static inline double joint_noise(const dv_state_space *s, int i, int k) {
   int n = s->n_x, a = i - n, b = k - n;
   if (i < n && k < n) return s->r[i * n + k];
   if (i < n) return s->s[b * n + i];
@@ -58,7 +58,7 @@ static inline double joint_noise(const dv_system *s, int i, int k) {
 }
 
 /* cov += map C map', where map [n][all] has a row for each of n variables with the covariance C. */
-static inline void joint_add(joint *j, const double *map, int n, const dv_system *s, bool first) {
+static inline void joint_add(joint *j, const double *map, int n, const dv_state_space *s, bool first) {
   for (int i = 0; i < n; i++)
     for (int k = 0; k < n; k++) {
       double c = first ? s->cov[i * n + k] : joint_noise(s, i, k);
@@ -70,7 +70,7 @@ static inline void joint_add(joint *j, const double *map, int n, const dv_system
     }
 }
 
-static inline joint joint_new(const dv_system *s, const double *u, int steps) {
+static inline joint joint_new(const dv_state_space *s, const double *u, int steps) {
   joint j = {.n_z = s->n_z, .n_x = s->n_x, .steps = steps, .all = steps * (s->n_z + s->n_x)};
   int both = s->n_x + s->n_z, most = both > s->n_z ? both : s->n_z;
   size_t all = (size_t)j.all;
@@ -147,7 +147,7 @@ static inline void any_covariance(double *out, int n, uint32_t *next) {
 }
 
 /* Fills a system with noises that belong together. */
-static inline void any_system(dv_system *s, uint32_t *next) {
+static inline void any_system(dv_state_space *s, uint32_t *next) {
   int n_z = s->n_z, n_u = s->n_u, n_x = s->n_x, both = n_x + n_z;
   double noise[8 * 8];
   for (int i = 0; i < n_z * n_z; i++) s->a[i] = 0.4 * any_normal(next);
