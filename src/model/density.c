@@ -135,8 +135,8 @@ size_t dv_density_words(const dv_density_frame *f, size_t first, uint32_t words[
   size_t n_x = (size_t)f->model->n_x, n = 0;
   size_t needed = first < n_x && n_x - first < DV_DENSITY_CHUNK ? n_x - first : DV_DENSITY_CHUNK;
   for (; n < needed; n += 4) {
-    dv_block bits = dv_random_block(f->seed, DV_STREAM_EMISSION | (uint32_t)((first + n) / 4) << 8,
-                                    f->sequence, f->sample, f->t);
+    dv_random_words bits = dv_random_block(f->seed, DV_STREAM_EMISSION | (uint32_t)((first + n) / 4) << 8,
+                                           f->sequence, f->sample, f->t);
     memcpy(words + n, bits.word, sizeof bits.word);
   }
   return n;

@@ -22,7 +22,8 @@ static void share_things(dv_ranks *team, void *user) {
   for (size_t i = dv_ranks_first(team, 23, rank); i < dv_ranks_first(team, 23, rank + 1); i++)
     items[i] = (int)i;
   dv_ranks_gather(team, items, sizeof *items, 23);
-  *wrong |= word != 42 || dvbf_ranks_largest(team, -rank) != 0 || dvbf_ranks_largest(team, 7 + rank) != 6 + size;
+  *wrong |=
+      word != 42 || dvbf_ranks_largest(team, -rank) != 0 || dvbf_ranks_largest(team, 7 + rank) != 6 + size;
   for (int i = 0; i < 23; i++) *wrong |= items[i] != i;
   dvbf_error error = {0};
   *wrong |= dv_ranks_agree(team, 5, "numbers", &error) != DVBF_OK;
