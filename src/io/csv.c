@@ -1,7 +1,7 @@
 /* Text tables (CSV, with commas, semicolons, tabs or blanks): dv_format_csv reads the rows of the columns in
  * use in one pass, in train, valid and test if a column gives the split; dv_csv_table_append joins several
  * files. Rows with irregular times are put on a grid of equal steps, with a new sequence after a long gap.
- * Parts of the reader: csv_lexer.c, csv_detect.c, csv_columns.c. */
+ * Parts of the reader: csv_lexer.c, csv_dates.c, csv_detect.c, csv_columns.c. */
 #include "io/csv.h"
 #include "base/error.h"
 #include "base/memory.h"

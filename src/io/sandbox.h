@@ -1,7 +1,7 @@
 /* The sandbox. Files of unknown origin are parsed by foreign libraries in a process that can read the file,
  * compute and answer, and nothing else: it cannot open files, reach the network or start programs, and its
  * memory and time are limited. If it crashes, the user gets a sentence. sandbox.c is the program's side;
- * sandbox_child.c opens the file, answers, and has the limits and the list of allowed system calls.
+ * sandbox_seccomp.c opens the file, answers, and has the limits and the list of allowed system calls.
  *
  * If the program has one thread, the process is a copy of it (fork, 3 ms). With more threads a copy could
  * hang on a lock; then the running program is started once more (15 ms): the library's constructor sees in

@@ -1,4 +1,4 @@
-/* The table "train", assembled from the settings of training and data (base) and those of models and
+/* The table "train", assembled from the settings of data (src/data) and those of training, models and
  * densities, and the rule which model class uses which settings. A setting that the user names but the model
  * does not use is refused (dv_settings_fit_model, dvbf_settings_check). */
 #include "model/train_settings.h"

@@ -1,6 +1,6 @@
 /* Training of models that are fitted and not found by gradients (dv_train_fitted), with the same run folder
- * and reports, and checks of data against a model before training (dv_check_*). Gradient training is in
- * trainer.c, the public functions in search.c. */
+ * and reports as gradient training (trainer.c), and checks of data against a model before training
+ * (dv_check_*). The public functions are in search.c. */
 #include "base/error.h"
 #include "base/settings.h"
 #include "train/run_folder.h"
