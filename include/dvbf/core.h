@@ -29,10 +29,10 @@
  *   }
  *
  * Conventions. Every function that can fail returns a dvbf_status (0 is success), leaves its outputs
- * untouched on failure, and writes one sentence into `error` (which may be NULL). What a function creates,
- * its first argument receives and the caller frees with the matching dvbf_..._free, which accepts NULL. The
- * library never prints, exits or aborts. Pointers must not be NULL unless the comment allows it. Arrays are
- * C-ordered; comments give their shape.
+ * untouched on failure, and writes one sentence into `error` (which may be NULL). A function that creates an
+ * object returns it through its first argument; the caller frees it with the matching dvbf_..._free, which
+ * accepts NULL. The library never prints, exits or aborts. Pointers must not be NULL unless the comment
+ * allows it. Arrays are C-ordered; comments give their shape.
  */
 #ifndef DVBF_CORE_H
 #define DVBF_CORE_H

@@ -47,14 +47,18 @@ DVBF_API const char *dvbf_export_target(size_t index, const char **help);
 
 /* Writes PATH, whose ending selects the target. `settings` is of the table "export"; options and result may
  * be NULL. The same model and settings give identical files. A model that cannot filter is refused, and so is
- * one with an op that has no `emit`. .c     next to it NAME.h and the test NAME_test.c; with a goal
- * NAME_control.c, its header and its test, for which a deadline, samples of z and a committee are refused
- * (the setting `member` selects one model) .fmu   FMI 2.0 for Co-Simulation, with sources and, if there is a
- * C compiler (CC, or cc), a binary for Linux; it computes in double. The setting `as` selects the filter or
- * the system itself .py    z' = f(z, u) and x = g(z) without noise as CasADi functions; from a committee the
- * best member, or the one named by the setting `member` .onnx  a filter step without samples, with its state
- * as input and output (opset 13), and NAME_start.onnx, which computes the initial state from the first
- * frames; an exact model starts from zeros. From a committee as for .py */
+ * one with an op that has no `emit`.
+ *
+ * - .c: also writes NAME.h and the test NAME_test.c; with a goal also NAME_control.c, its header and its
+ *   test, for which a deadline, samples of z and a committee are refused (the setting `member` selects one
+ *   model).
+ * - .fmu: FMI 2.0 for Co-Simulation, with sources and, if there is a C compiler (CC, or cc), a binary for
+ *   Linux; it computes in double. The setting `as` selects the filter or the system itself.
+ * - .py: z' = f(z, u) and x = g(z) without noise as CasADi functions; from a committee the best member, or
+ *   the one named by the setting `member`.
+ * - .onnx: a filter step without samples, with its state as input and output (opset 13), and NAME_start.onnx,
+ *   which computes the initial state from the first frames; an exact model starts from zeros. From a
+ *   committee as for .py. */
 DVBF_API dvbf_status dvbf_export(const char *path, const dvbf_model *model, const dvbf_settings *settings,
                                  const dvbf_export_options *options, dvbf_export_result *result,
                                  dvbf_error *error);

@@ -493,7 +493,8 @@ typedef struct dvbf_model_class {
   bool timeless;         /* the model has no dynamics: a sequence may have one step */
   bool takes_transition; /* a dvbf_transition can be plugged in */
   const char *system;    /* parameter A [n_z][n_z] of a model with z' = z A + terms without z; NULL: none */
-  /* If `step` is NULL, the reason why it cannot filter: the end of the sentence "a NAME cannot filter: ..."
+  /* If `step` is NULL, the reason why it cannot filter: the end of the sentence "the model NAME cannot
+   * filter: ..."
    */
   const char *no_filter;
   /* Dimension of the innovation w; NULL: there is none, and z itself is drawn. */
@@ -541,8 +542,8 @@ typedef struct dvbf_model_class {
   int (*emits)(const struct dvbf_model_class *self, const dvbf_settings *settings);
   /* `step` also reads x[0], from which z[0] was computed. */
   bool reads_frame;
-  /* The reason why paths cannot be weighted, so that there are no particles: the end of the sentence "a NAME
-   * has no particles: ..." NULL: they can. */
+  /* The reason why paths cannot be weighted, so that there are no particles: the end of the sentence "the
+   * model NAME has no particles: ..." NULL: they can. */
   const char *no_weights;
 } dvbf_model_class;
 

@@ -45,7 +45,7 @@ __version__: str = _api.DVBF_VERSION
 
 
 def capabilities() -> Capabilities:
-    """Version of the library, and what this machine offers to it."""
+    """Version of the library, and what this machine supports."""
     found = _lib.dvbf_get_capabilities()
     return Capabilities(found.version.decode(), found.instructions.decode(), found.tiles, found.cores)
 

@@ -1,4 +1,4 @@
-"""From arrays, lists and frames of users to arrays that the library reads in place."""
+"""Converts arrays, lists and frames of users to arrays that the library reads in place."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _numbers(array: Array, name: str) -> Array:
 
 
 def as_input(value: Any, name: str) -> Array:
-    """An array as the library reads it: C-contiguous, in native byte order, of a known type. An array that is so already
+    """An array as the library reads it: C-contiguous, in native byte order, of a known type. An array in this form
     is not copied, even if it is read-only."""
     array = to_numpy(value, name)
     if array.dtype.str[1:] not in _TYPES:

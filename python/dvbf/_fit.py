@@ -23,7 +23,7 @@ log = logging.getLogger("dvbf")
 
 
 def seed_of(random_state: Any) -> int | None:
-    """A seed from a number, or from a generator of NumPy."""
+    """A seed from a number, or from a NumPy generator."""
     if random_state is None or isinstance(random_state, int):
         return random_state
     draw = getattr(random_state, "integers", None) or getattr(random_state, "randint", None)
@@ -118,7 +118,7 @@ def fit(
     """Trains a model.
 
     x is an array [N, T, columns] or [N, T, height, width], one recording [T, columns], a list of recordings of different
-    lengths, a frame of pandas or xarray, a mapping of named arrays ("x", "u", "train/x", ...) or the path of a data file.
+    lengths, an object of pandas or xarray, a mapping of named arrays ("x", "u", "train/x", ...) or the path of a data file.
     NaN is a missing value. u[t] acts between x[t] and x[t+1]; `state` is ground truth for evaluation. Arrays of float32
     are not copied; bytes are pixels from 0 to 255.
 

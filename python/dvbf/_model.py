@@ -206,7 +206,7 @@ class Model:
         return data, data.split(settings), inner
 
     def _estimate(self, settings: Settings, data: Sequences | None, sequences: Any, inner: tuple[int, ...]) -> Estimates:
-        """Runs dvbf_estimate into arrays of NumPy."""
+        """Runs dvbf_estimate into NumPy arrays."""
         source = ctypes.byref(sequences) if sequences is not None else None
 
         def work() -> Estimates:

@@ -1,4 +1,4 @@
-"""Progress of training: a bar of tqdm if it is installed, otherwise a plain line; in a log, a line every ten seconds."""
+"""Progress of training: a tqdm bar if tqdm is installed, otherwise a plain line; in a log, a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Log:
 
 
 class Bar:
-    """A bar of tqdm."""
+    """A tqdm bar."""
 
     def __init__(self, tqdm: Any) -> None:
         self._bar = tqdm(total=0, unit="update", leave=True)

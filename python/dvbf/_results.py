@@ -216,7 +216,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Version of the library, and what this machine offers to it."""
+    """Version of the library, and what this machine supports."""
 
     version: str
     instructions: str  #: "base", "v3" or "v4" of x86-64
