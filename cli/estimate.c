@@ -130,10 +130,9 @@ static dvbf_status run_predict(const cli_options *options, dvbf_error *error) {
   /* Past the end of the recordings there are no errors: the file is the only result. */
   bool as_json = cli_option(options, "json"), ahead = from && !strcmp(from, "end");
   if (ahead && cli_option(options, "verdict"))
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "--verdict compares with known values, and behind the end there are none; leave out one of "
-        "--verdict and --from end");
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "--verdict compares with known values, but there are none after the end; leave out "
+                   "--verdict or --from end");
   dvbf_status status = estimate_and_write(&in, &estimates, options, ahead, error);
   if (!status) status = measure(&r, estimates, in.sequences, error);
   if (!status && cli_option(options, "verdict"))

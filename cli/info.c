@@ -130,8 +130,9 @@ static void print_facts(const data_view *v, int split) {
   for (int i = 0; i < ARRAYS; i++) print_constant(v, i, array_of(info, i));
   if (info->x.binary) printf("  x is binary: every value is 0 or 1\n");
   if (info->x.all.seen < info->frames * info->x.width)
-    printf("  if x is missing, %s%s\n",
-           info->x.whole ? "it is missing for whole steps" : "it may be missing for single values of a step",
+    printf("  %s%s\n",
+           info->x.whole ? "where x is missing, it is missing for the whole step"
+                         : "single values of x are missing within a step",
            v->marked ? "; if NaN marks missing values, train with --missing nan" : "");
   if (v->sequences[split]->source) printf("  x exceeds --memory and is read from the file piece by piece\n");
 }
@@ -286,12 +287,12 @@ static dvbf_status read_data(dvbf_data **out, const char *path, const cli_option
     status = dvbf_settings_set(how, "missing", "nan", error);
   dvbf_error inner = {0};
   if (!status && (status = cli_data_read(out, path, options, how, &inner))) {
-    static const char *const others[] = {"is of no format that is known", "is a text file",
+    static const char *const others[] = {"is in an unknown format", "is a text file",
                                          "is a folder without data"};
     bool unknown = false;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
       unknown = unknown || strstr(inner.message, others[i]);
-    dv_report(error, status, unknown ? "%.400s; it is not a model or a run folder either" : "%s",
+    dv_report(error, status, unknown ? "%.400s; it is neither a model nor a run folder" : "%s",
               inner.message);
   }
   dvbf_settings_free(how);
@@ -469,7 +470,7 @@ static void print_sizes(const model_view *v) {
   const dvbf_model_info *i = &v->info;
   char model[32] = "";
   dvbf_settings_get(dvbf_model_settings(v->model), "model", model, sizeof model, NULL);
-  printf("%s: a %s model after %llu updates\n\n", v->path, model, (unsigned long long)i->updates);
+  printf("%s: model %s after %llu updates\n\n", v->path, model, (unsigned long long)i->updates);
   printf("  %-24s %8zu\n  %-24s %8zu\n  %-24s %8zu\n", "x, columns observed", i->n_x, "u, controls", i->n_u,
          "z, latent state", i->n_z);
   if (i->n_w) printf("  %-24s %8zu\n", "w, innovation", i->n_w);

@@ -131,7 +131,7 @@ static dvbf_status take(cli_goal *g, size_t number, const char *path, const char
   if (dv_exists(path))
     status = dvbf_numbers_read(&g->arrays[number], &count, path, name, error);
   else if (!(g->arrays[number] = numbers_of(path, &count)))
-    status = dv_fail(error, DVBF_IO, "%.300s: no such file, and not a list of numbers", path);
+    status = dv_fail(error, DVBF_IO, "%.300s: not a list of numbers, and no such file", path);
   if (status || !count) return status;
   if (!width || count % width || (*goals && count / width != *goals))
     return dv_fail(error, DVBF_ARGUMENT, "%.200s: %s of the goal has %zu numbers; it must have %s of %zu",

@@ -47,7 +47,8 @@ static dvbf_status print_run(const dvbf_model *model, const dvbf_progress *last,
 static void print_sentence(const dvbf_verdict *v, const char *folder, bool quiet) {
   if (v->useful && quiet) return;
   fprintf(stderr, "%s%s%s: %s\n", quiet ? "dvbf: " : "", quiet ? folder : "verdict",
-          !strcmp(v->split, "train") ? " (on the training data, as there are no others)" : "", v->sentence);
+          !strcmp(v->split, "train") ? " (on the training data, as there are no other data)" : "",
+          v->sentence);
 }
 
 /* Adds the linear baseline to the model of a run without a search, for this verdict and later ones. */
@@ -80,7 +81,7 @@ static dvbf_status refuse_former(const dvbf_train_options *run, dvbf_error *erro
     dv_join(path, run->folder, names[i]);
     if (dv_exists(path))
       return dv_fail(error, DVBF_IO,
-                     "%.300s: exists already and is left as it is; choose another folder, or add --resume to "
+                     "%.300s: already exists and was not changed; choose another folder, or add --resume to "
                      "continue or --force to start again",
                      path);
   }

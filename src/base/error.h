@@ -12,7 +12,7 @@ void dv_report(dvbf_error *error, dvbf_status status, const char *format, ...)
 
 /* A lack of memory while doing `what`. */
 #define dv_fail_memory(error, what)                                                                          \
-  dv_fail(error, DVBF_MEMORY, "out of memory while %s; a smaller batch-size or data set needs less", what)
+  dv_fail(error, DVBF_MEMORY, "out of memory while %s; use a smaller batch-size or data set", what)
 
 /* Whether it failed for lack of memory, because of a file or by the caller's flag, not by the data. */
 static inline bool dv_failed_outside(dvbf_status status) {
@@ -20,4 +20,4 @@ static inline bool dv_failed_outside(dvbf_status status) {
 }
 
 /* Work that the caller's flag has ended. */
-#define dv_fail_stopped(error) dv_fail(error, DVBF_STOPPED, "stopped, as was asked")
+#define dv_fail_stopped(error) dv_fail(error, DVBF_STOPPED, "stopped on request")

@@ -29,7 +29,7 @@ bool dv_exists(const char *path) {
 dvbf_status dv_refuse_existing(const char *path, bool force, dvbf_error *error) {
   if (force || !dv_exists(path)) return DVBF_OK;
   return dv_fail(error, DVBF_IO,
-                 "%.300s: exists already and is left as it is; choose another name or add --force", path);
+                 "%.300s: already exists and was not changed; choose another name or add --force", path);
 }
 
 /* ---- New files ---- */
@@ -103,7 +103,7 @@ dvbf_status dv_make_folder(const char *path, dvbf_error *error) {
   dv_path part;
   size_t length = strlen(path);
   if (!length || length + 64 > sizeof part)
-    return dv_fail(error, DVBF_ARGUMENT, "the path \"%.64s\" of a folder must have 1 to %zu characters", path,
+    return dv_fail(error, DVBF_ARGUMENT, "the folder path \"%.64s\" must have 1 to %zu characters", path,
                    sizeof part - 64);
   strcpy(part, path);
   while (length > 1 && part[length - 1] == '/') part[--length] = 0;
@@ -113,7 +113,7 @@ dvbf_status dv_make_folder(const char *path, dvbf_error *error) {
     *slash = '/';
   }
   if (!make_one(part) && errno != EEXIST)
-    return dv_fail(error, DVBF_IO, "%.300s: the folder cannot be made: %s", path, strerror(errno));
+    return dv_fail(error, DVBF_IO, "%.300s: the folder cannot be created: %s", path, strerror(errno));
   return DVBF_OK;
 }
 
@@ -155,7 +155,7 @@ static dvbf_status publish(const dv_new_file *place, const char *path, int reaso
     return DVBF_OK;
   }
   unlinkat(place->folder, place->temporary, 0);
-  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
+  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; any earlier file is unchanged", path,
                  strerror(reason));
 }
 

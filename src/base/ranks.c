@@ -126,16 +126,15 @@ dvbf_status dvbf_ranks_join(dvbf_ranks **out, dvbf_error *error) {
   const dv_ranks_transport *carrier = carrier_of(library);
   if (!carrier || strcmp(carrier->version, DVBF_VERSION) != 0)
     return dv_fail(error, DVBF_IO,
-                   "ranks = %d: the plug-in for MPI is of version %.40s, dvbf of version %s; install both of "
-                   "the same version",
+                   "ranks = %d: the plug-in for MPI has version %.40s and dvbf version %s; install the same "
+                   "version of both",
                    count, carrier ? carrier->version : "unknown", DVBF_VERSION);
   dvbf_status status = dv_ranks_new(out, carrier, error);
   if (!status && (*out)->size != count)
-    status =
-        dv_fail(error, DVBF_IO,
-                "ranks = %d: the plug-in finds %d of them, as it was built with another MPI than that of "
-                "mpirun; use the mpirun of that MPI, or name another plug-in in DVBF_MPI",
-                count, (*out)->size);
+    status = dv_fail(error, DVBF_IO,
+                     "ranks = %d: the plug-in finds %d of them, as it was built with a different MPI from "
+                     "that of mpirun; use the mpirun of that MPI, or name another plug-in in DVBF_MPI",
+                     count, (*out)->size);
   /* MPI does not survive being unloaded, so the library stays loaded. */
   if (status && *out) {
     dvbf_ranks_free(*out, 1);
@@ -227,6 +226,7 @@ dvbf_status dv_ranks_agree(dv_ranks *t, uint64_t value, const char *what, dvbf_e
   dv_ranks_gather(t, t->values, sizeof *t->values, (size_t)t->size);
   for (int r = 1; r < t->size; r++)
     if (t->values[r] != t->values[0])
-      return dv_fail(error, DVBF_ARGUMENT, "ranks 0 and %d differ in %s; start all of them alike", r, what);
+      return dv_fail(error, DVBF_ARGUMENT, "ranks 0 and %d differ in %s; start all ranks in the same way", r,
+                     what);
   return DVBF_OK;
 }

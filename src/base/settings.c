@@ -343,7 +343,7 @@ dvbf_status dvbf_settings_inherit(dvbf_settings *s, const dvbf_settings *from, d
 
 dvbf_status dv_settings_lay(dvbf_settings *s, const dvbf_settings *over, dvbf_error *error) {
   if (s->table != over->table)
-    return dv_fail(error, DVBF_ARGUMENT, "settings of the table %s: those of %s are needed",
+    return dv_fail(error, DVBF_ARGUMENT, "settings of the table %s were given, but those of %s are needed",
                    over->table->name, s->table->name);
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < s->table->count && !status; i++) {
@@ -468,7 +468,7 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
     status =
         dv_cursor_left(&line) < sizeof text
             ? apply_line(s, line, strcmp(comment, LEFT) ? DV_GIVEN : DV_RESUMED, path, number, &late, error)
-            : dv_fail(error, DVBF_FORMAT, "%s, line %zu: has more than %zu characters; make it shorter", path,
+            : dv_fail(error, DVBF_FORMAT, "%s, line %zu: has more than %zu characters; shorten it", path,
                       number, sizeof text - 1);
   if (!status && ferror(file))
     status = dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));

@@ -76,7 +76,7 @@ static dvbf_status check_numbers(const char *what, const float *values, size_t c
   size_t seen = 0;
   for (size_t i = 0; values && i < count; i++) {
     if (!isfinite(values[i]) && !(gaps && isnan(values[i])))
-      return dv_fail(error, DVBF_ARGUMENT, "%s of the goal is not finite at number %zu", what, i + 1);
+      return dv_fail(error, DVBF_ARGUMENT, "%s of the goal: number %zu is not finite", what, i + 1);
     seen += isfinite(values[i]) != 0;
   }
   if (values && !seen) return dv_fail(error, DVBF_ARGUMENT, "%s of the goal has no values", what);
@@ -132,7 +132,8 @@ static dvbf_status make(dvbf_controller **out, size_t *needed, void *memory, siz
   *needed = room.used;
   if (!out) return DVBF_OK;
   if (!memory || (uintptr_t)memory % 64 || size < *needed)
-    return dv_fail(error, DVBF_ARGUMENT, "this controller needs %zu bytes at a multiple of 64, not %zu at %p",
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "this controller needs %zu bytes at an address that is a multiple of 64, not %zu at %p",
                    *needed, size, memory);
   room = (dv_workspace){.at = memory};
   status = lay_out(&c, &room, &like, goal, error);
@@ -234,7 +235,8 @@ dvbf_status dvbf_controller_aim(dvbf_controller *c, const dvbf_goal *goal, dvbf_
   size_t n_z = (size_t)t->n_z, n_x = (size_t)c->model->n_x;
   dvbf_status status = check_goal(goal, &c->planner.settings, c->model, error);
   if (!status && ((int)goal->count != t->goals || (by_state && (int)goal->n_s != t->n_s)))
-    status = dv_fail(error, DVBF_ARGUMENT, "%zu goals of another shape than the first, which were %d",
+    status = dv_fail(error, DVBF_ARGUMENT,
+                     "%zu goals, but there were %d before; their number and state columns cannot change",
                      goal->count, t->goals);
   if (status) return status;
   set_map(c, goal);

@@ -45,7 +45,8 @@ dvbf_status dv_transition_batch_lay_out(dv_transition_batch **out, dv_workspace 
                                         dvbf_error *error) {
   dvbf_program programs[PROGRAMS] = {{0}};
   if (!model->type->move)
-    return dv_fail(error, DVBF_ARGUMENT, "a %s has no transition from z to the next: it cannot plan",
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the model %s has no transition from one z to the next, so it cannot plan",
                    model->type->name);
   if (!model->n_u)
     return dv_fail(error, DVBF_ARGUMENT,
@@ -163,8 +164,8 @@ dvbf_status dv_emission_jacobian_lay_out(dv_emission_jacobian **out, dv_workspac
   dvbf_program programs[2] = {{0}};
   if (model->density->joint)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "goal-space = x does not work where values of x depend on each other, as "
-                   "categories do; goal-space = z does");
+                   "goal-space = x does not work if values of x depend on each other, as categories do; use "
+                   "goal-space = z");
   dv_emission_jacobian like = {.model = model,
                                .rows = model->n_x < MOST_COLUMNS ? model->n_x : MOST_COLUMNS,
                                .conditions = conditions_of(model)};

@@ -32,7 +32,7 @@ static dvbf_status refuse(const char *name, const char *text, int n_u, dvbf_erro
   if (!*text)
     return dv_fail(error, DVBF_ARGUMENT, "low and high, the limits of the %d controls, are missing; set both",
                    n_u);
-  return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one number, or %d with commas between", name,
+  return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one number, or %d separated by commas", name,
                  text, n_u);
 }
 
@@ -47,11 +47,10 @@ static dvbf_status read_limits(dv_planner *p, int n_u, dvbf_error *error) {
   if (!read_list(*s->rest ? s->rest : "0", p->rest, n_u)) return refuse("rest", s->rest, n_u, error);
   for (int i = 0; i < n_u; i++) {
     if (!(p->low[i] <= p->high[i]))
-      return dv_fail(error, DVBF_ARGUMENT,
-                     "low = %g is above high = %g for control %d, so that no value is left", p->low[i],
-                     p->high[i], i + 1);
+      return dv_fail(error, DVBF_ARGUMENT, "low = %g is above high = %g for control %d; swap or correct them",
+                     p->low[i], p->high[i], i + 1);
     if (p->low[i] == INFINITY || p->high[i] == -INFINITY || !isfinite(p->rest[i]))
-      return dv_fail(error, DVBF_ARGUMENT, "the limits of control %d leave no finite value", i + 1);
+      return dv_fail(error, DVBF_ARGUMENT, "the limits of control %d allow no finite value", i + 1);
   }
   return DVBF_OK;
 }

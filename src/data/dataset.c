@@ -51,8 +51,9 @@ dvbf_status dvbf_data_name(dvbf_data *data, const char *array, size_t column, co
   size_t count = x ? data->train.n_x : u ? data->train.n_u : state ? data->train.n_s : 0;
   char(**names)[32] = x ? &data->x_names : u ? &data->u_names : &data->state_names;
   if (column >= count)
-    return dv_fail(error, DVBF_ARGUMENT, "%.20s has %zu columns, so number %zu (counted from 0) has no name",
-                   array, count, column);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.20s has %zu columns, so there is no column %zu (counted from 0) to name", array, count,
+                   column);
   if (!*name || strlen(name) >= sizeof **names)
     return dv_fail(error, DVBF_ARGUMENT, "the name \"%.40s\" of a column must have 1 to 31 bytes", name);
   if (!*names) {
@@ -174,8 +175,7 @@ dvbf_status dv_sequence_buffer(float **out, const dvbf_sequences *s, size_t step
 dvbf_status dv_sequences_intact(const dvbf_sequences *s, dvbf_error *error) {
   if (!s->source || !__atomic_load_n(&s->source->failed, __ATOMIC_RELAXED)) return DVBF_OK;
   return dv_fail(error, DVBF_IO,
-                 "%.200s: could not be read; it was changed or removed while in use, or the "
-                 "disk fails",
+                 "%.200s: could not be read; it was changed or removed while in use, or the disk is failing",
                  s->source->path);
 }
 
@@ -224,17 +224,16 @@ static dvbf_status check_row(void *user, size_t sequence, size_t step, const flo
     bool missing = isnan(row[k]), is_u = *a->name == 'u'; /* which has no gaps */
     if (isfinite(row[k]) || (a->gaps && missing)) continue;
     /* A larger number of 64 bits is infinite as one of 32. */
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: %s%s is %s at sequence %zu, step %zu, column %zu (counted from 0); %s", a->where,
-                   a->prefix, a->name,
-                   missing      ? "nan"
-                   : row[k] > 0 ? "above 3.4e38, the range of 32-bit numbers (or infinite),"
-                                : "below -3.4e38, the range of 32-bit numbers (or infinite),",
-                   sequence, step, k,
-                   !missing ? "correct or scale it, or leave out that sequence"
-                   : is_u   ? "every value must be there, so correct or leave out that sequence"
-                            : "missing = nan takes it for a value that is missing; otherwise correct or "
-                              "leave out that sequence");
+    return dv_fail(
+        error, DVBF_FORMAT, "%.200s: %s%s is %s at sequence %zu, step %zu, column %zu (counted from 0); %s",
+        a->where, a->prefix, a->name,
+        missing      ? "nan"
+        : row[k] > 0 ? "above 3.4e38, the range of 32-bit numbers (or infinite),"
+                     : "below -3.4e38, the range of 32-bit numbers (or infinite),",
+        sequence, step, k,
+        !missing ? "correct or scale it, or leave out that sequence"
+        : is_u   ? "every value must be known, so correct or leave out that sequence"
+                 : "missing = nan treats it as missing; otherwise correct or leave out that sequence");
   }
   return DVBF_OK;
 }
@@ -277,10 +276,10 @@ dvbf_status dv_sequences_recheck(const dvbf_sequences *s, const char *where, dvb
 
 static dvbf_status columns_differ(const char *where, const char *prefix, const char *name, size_t found,
                                   size_t needed, dvbf_error *error) {
-  return dv_fail(
-      error, DVBF_FORMAT,
-      "%.200s: %s%s has %zu columns but the %s of an earlier split has %zu; all must have the same", where,
-      prefix, name, found, name, needed);
+  return dv_fail(error, DVBF_FORMAT,
+                 "%.200s: %s%s has %zu columns but the %s of an earlier split has %zu; all splits must have "
+                 "the same number",
+                 where, prefix, name, found, name, needed);
 }
 
 dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_error *error) {

@@ -204,13 +204,12 @@ dvbf_status dvbf_data_split(const dvbf_sequences **out, const dvbf_data *data, c
   bool all = !strcmp(name, "all");
   if (all && data->test.count)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "the data have splits of their own, so split = all is not for them; name train, valid or "
-                   "test");
+                   "the data are already split, so split = all does not apply; choose train, valid or test");
   const dvbf_sequences *split = all || !strcmp(name, "train") ? &data->train
                                 : !strcmp(name, "valid")      ? &data->valid
                                                               : &data->test;
   if (!split->count)
-    return dv_fail(error, DVBF_FORMAT, "the split %s is empty; split = all takes the whole of a file", name);
+    return dv_fail(error, DVBF_FORMAT, "the split %s is empty; split = all uses the whole file", name);
   *out = split;
   return DVBF_OK;
 }

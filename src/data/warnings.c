@@ -70,10 +70,10 @@ static void tell_constant(const telling *t, const dv_statistics *s, size_t width
        of_u ? "is constant, so its effect cannot be learned" : "is constant, so no score counts it",
        of_u ? "are constant, so their effect cannot be learned" : "are constant, so no score counts them");
   tell(t, &rounding,
-       "varies by no more than the rounding of 32-bit numbers and is taken as constant; subtract its mean in "
-       "the file",
-       "vary by no more than the rounding of 32-bit numbers and are taken as constant; subtract their means "
-       "in the file");
+       "varies by no more than the rounding of 32-bit numbers and is treated as constant; subtract its mean "
+       "in the file",
+       "vary by no more than the rounding of 32-bit numbers and are treated as constant; subtract their "
+       "means in the file");
 }
 
 static void tell_unit(const telling *t, const dv_statistics *s, size_t width, bool of_u) {
@@ -187,10 +187,10 @@ static dvbf_status tell_marks(const telling *t, size_t n_x, dvbf_error *error) {
       column_name(name, t->data, false, k);
       if (status || c.hits < 2 || c.others < 2 || !(apart > 3 * deviation) || !(apart > c.high - c.low))
         continue;
-      dv_print(sentence, sizeof sentence,
-               "%s is %g at %zu steps, far from all other values, as if it were missing there; "
-               "--missing %g says so",
-               name, mark, c.hits, mark);
+      dv_print(
+          sentence, sizeof sentence,
+          "%s is %g at %zu steps, far from all other values; if that marks missing values, give --missing %g",
+          name, mark, c.hits, mark);
       t->each(sentence, t->user);
     }
   return status;
@@ -206,8 +206,8 @@ static void tell_few(const telling *t) {
   rest += dv_sequences_frames(&d->test);
   if (train >= FEW_TO_TRAIN || !train || d->train.steps < 2) return;
   snprintf(sentence, sizeof sentence,
-           "training sees only %zu steps%s: too few to learn from, 100 are enough for simple data", train,
-           rest ? ", as the others validate and test (--split-by none trains on all)" : "");
+           "training sees only %zu steps%s: too few to learn from; 100 are enough for simple data", train,
+           rest ? ", as the others are for validation and tests (--split-by none trains on all)" : "");
   t->each(sentence, t->user);
 }
 
@@ -258,7 +258,8 @@ static dvbf_status note_outliers(dvbf_data *data, const dv_outliers *found, cons
     char name[32], more[48] = "", sentence[SENTENCE];
     column_name(name, data, of_u, o->column);
     if (o->count > 1) snprintf(more, sizeof more, " (and %zu more values)", o->count - 1);
-    if (i + 1 == NAMES && found->count > NAMES) snprintf(more, sizeof more, ", as other columns have");
+    if (i + 1 == NAMES && found->count > NAMES)
+      snprintf(more, sizeof more, " (other columns have outliers too)");
     dv_print(sentence, sizeof sentence,
              "%s%s is %.6g at sequence %zu, step %zu (counted from 0)%s, %.2g deviations from all others: %s",
              prefix, name, o->value, o->sequence, o->step, more, o->times, remedy);
@@ -285,7 +286,7 @@ static dvbf_status without(dvbf_data *data, dvbf_sequences *s, const dv_statisti
                            bool of_u, double times, dvbf_error *error) {
   const double worth_telling = 1000;
   const char *remedy = of_u ? "the value before it is used instead (--outliers 0 keeps it)"
-                            : "it is taken as missing (--outliers 0 keeps it)";
+                            : "it is treated as missing (--outliers 0 keeps it)";
   dv_outliers found = {0};
   dvbf_status status = times > 0 ? dv_outliers_find(&found, s, of_u, times, all, error) : DVBF_OK;
   bool any = found.count;

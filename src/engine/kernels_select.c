@@ -55,8 +55,7 @@ dvbf_status dv_kernels_check(dvbf_error *error) {
   if (!asked || !*asked || !strcmp(asked, dv_kernels_best()->name)) return DVBF_OK;
   return dv_fail(
       error, DVBF_ARGUMENT,
-      "DVBF_ISA = %.20s: must be base, v3 or v4, as far as this processor has them; unset it, and %s "
-      "is used",
+      "DVBF_ISA = %.20s: must be base, v3 or v4, and supported by this processor; if it is unset, %s is used",
       asked, dv_kernels_best()->name);
 }
 
@@ -70,12 +69,12 @@ static const char *missing_for_tiles(void) {
       !(d & TILES) || !(d & BFLOAT16_TILES) || !(a1 & BFLOAT16_VECTORS))
     return "this processor has no tile units for bfloat16 (AMX)";
   if (best_pair().fast != &dv_kernels_v4)
-    return "tile units go with the instruction set v4, which this processor lacks or DVBF_ISA forbids";
+    return "tile units need the instruction set v4, which this processor lacks or DVBF_ISA forbids";
   if (syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA))
-    return "the operating system does not grant the processor's tile units (Linux does since 5.16)";
+    return "the operating system does not allow use of the processor's tile units (Linux does since 5.16)";
   return NULL;
 #else
-  return "this build of the library has no products on tile units (AMX)";
+  return "this build of the library does not support tile units (AMX)";
 #endif
 }
 
@@ -93,8 +92,8 @@ dvbf_status dv_products_choose(const dv_products **out, int64_t choice, dvbf_err
   if (choice == DV_FLOAT) return DVBF_OK;
   if (dv_portable)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "products = %s: tile units do not go with arithmetic = portable, as few machines have "
-                   "them; use products = float",
+                   "products = %s: tile units cannot be used with arithmetic = portable, as few machines "
+                   "have them; use products = float",
                    name);
   if ((missing = missing_for_tiles()))
     return dv_fail(error, DVBF_ARGUMENT, "products = %s: %s; use products = float", name, missing);

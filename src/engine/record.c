@@ -108,8 +108,8 @@ static int intern(dvbf_graph *g, const char *what, const char *name, double numb
   int i = 0;
   while (i < *count && strcmp(list[i].name, name) != 0) i++;
   if (i == most || strlen(name) >= DV_GRAPH_NAME) {
-    dvbf_refuse(g, "the %s %.40s: a program has at most %d, with names below %d letters", what, name, most,
-                DV_GRAPH_NAME);
+    dvbf_refuse(g, "the %s %.40s: a program has at most %d, with names of fewer than %d characters", what,
+                name, most, DV_GRAPH_NAME);
     return 0;
   }
   if (i == *count) strcpy(list[(*count)++].name, name);
@@ -147,7 +147,7 @@ void dvbf_refuse(dvbf_graph *g, const char *format, ...) {
 }
 
 void dv_graph_refuse_memory(dvbf_graph *g) {
-  dvbf_refuse(g, "out of memory while recording the model; fewer steps or a smaller batch-size need less");
+  dvbf_refuse(g, "out of memory while recording the model; use fewer steps or a smaller batch-size");
   g->refused = DVBF_MEMORY;
 }
 

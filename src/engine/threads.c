@@ -109,7 +109,7 @@ dvbf_status dv_threads_new(dv_threads **out, unsigned threads, dvbf_error *error
   if (pool->started + 1 < size) {
     int got = pool->started + 1;
     dv_threads_free(pool);
-    return dv_fail(error, DVBF_MEMORY, "threads = %d: the system gives no more than %d; ask for fewer", size,
+    return dv_fail(error, DVBF_MEMORY, "threads = %d: the system allows no more than %d; use fewer", size,
                    got);
   }
   *out = pool;

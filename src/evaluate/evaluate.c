@@ -237,7 +237,7 @@ static dvbf_status measure_data(evaluator *v, dvbf_error *error) {
   dv_statistics_free(&x);
   return v->frames > 0 ? DVBF_OK
                        : dv_fail(error, DVBF_FORMAT,
-                                 "nothing is seen of the sequences to evaluate: all of x is missing");
+                                 "the sequences to evaluate have no known values: all of x is missing");
 }
 
 dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf_data *data,

@@ -82,7 +82,7 @@ dvbf_status dvbf_state_map(float *map, double *r2, const dvbf_model *m, const dv
   dvbf_estimates *e = NULL;
   size_t n_z = (size_t)m->n_z, n_s = s->n_s;
   if (!n_s || !s->state)
-    return dv_fail(error, DVBF_ARGUMENT, "these data have no known states to regress on z");
+    return dv_fail(error, DVBF_ARGUMENT, "these data contain no known states to regress on z");
   const dv_estimate_request ask = {.kind = DV_FILTER, .samples = 100, .seed = 1};
   dvbf_status status = dv_estimate(&e, m, s, &ask, error);
   if (status) return status;

@@ -151,9 +151,8 @@ static void describe_lengths(const dvbf_member_stability *s, char *out, size_t s
     dv_print(out, size, "contracts: %s shrinks differences of states by at least %.2g %% per step (%s: %s%s)",
              which, 100 * (1 - worst_of(s)), norm, length, drawn);
   else if (s->contracts)
-    dv_print(out, size,
-             "does not expand: %s leaves differences of states as they are or shrinks them (%s: %s%s)", which,
-             norm, length, drawn);
+    dv_print(out, size, "does not expand: %s keeps or shrinks differences of states (%s: %s%s)", which, norm,
+             length, drawn);
   else if (s->length <= 1)
     dv_print(out, size, "contracts only with v at its mean (%s: %s%s)", norm, length, drawn);
   else
@@ -164,18 +163,19 @@ static void describe(dvbf_member_stability *s, const dvbf_model *m) {
   char first[256], *to = s->sentence;
   const size_t size = sizeof s->sentence;
   if (m->type->timeless) {
-    snprintf(to, size, "nothing can grow: no time joins its states");
+    snprintf(to, size, "nothing can grow: successive states are independent");
     return;
   }
   if (s->systems)
     describe_lengths(s, first, sizeof first);
   else
-    snprintf(first, sizeof first, "no certificate of contraction, as it is not made of linear systems");
+    snprintf(first, sizeof first,
+             "no certificate of contraction, as the model is not made of linear systems");
   if (s->reach)
     dv_print(to, size, "%s; bounded by state-limit: %seach |z_k| <= %.3g", first,
              m->n_w ? "" : "the mean of ", largest_reach(s));
   else
-    snprintf(to, size, "%s%s", first, s->bounded ? "" : "; nothing bounds its states: state-limit is 0");
+    snprintf(to, size, "%s%s", first, s->bounded ? "" : "; its states are unbounded: state-limit is 0");
 }
 
 /* ---- Members and committee ---- */

@@ -245,9 +245,8 @@ static void put_nats(dvbf_verdict *v, const dv_evidence *e) {
   dv_result_text(mean, "%.3g", n->mean);
   if (!v->useful) {
     put(v,
-        "NOT better than independent columns (%s nats per frame, and theirs are %s): do not use this "
-        "model; "
-        "what to try: ",
+        "NOT better than independent columns (%s nats per frame; independent columns have %s): do not use "
+        "this model; what to try: ",
         learned, mean);
     put_advice(v, e);
     return;
@@ -267,9 +266,9 @@ static void put_sentence(dvbf_verdict *v, const dv_evidence *e) {
   }
   if (!known(far) && !known(near)) {
     put(v,
-        e->timeless
-            ? "nothing to judge: a %s does not predict"
-            : "nothing to judge: the sequences are too short for a %s to predict, or no column varies",
+        e->timeless ? "nothing to judge: the model %s does not predict"
+                    : "nothing to judge: the sequences are too short for the model %s to predict, or no "
+                      "column varies",
         e->model);
     return;
   }

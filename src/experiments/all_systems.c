@@ -181,8 +181,8 @@ static dvbf_status keep_json(const zoo *z, dvbf_error *error) {
 
 static dvbf_status fill_table(dvbf_table *t, const zoo *z, dvbf_error *error) {
   dvbf_status status =
-      dv_table_init(t, "On test data. Errors are over the variance of x: the mean image has 1", z->count + 1,
-                    MEASURES + 1, error);
+      dv_table_init(t, "On test data. Errors are relative to the variance of x: that of the mean image is 1",
+                    z->count + 1, MEASURES + 1, error);
   if (status) return status;
   for (size_t k = 0; k < MEASURES; k++) dv_table_put(t, 0, k + 1, "%s", values[k].heading);
   for (size_t i = 0; i < z->count; i++) {

@@ -116,9 +116,9 @@ static dvbf_status add_table(dvbf_page *page, const dv_loop_shown *s, dvbf_error
   char text[LINES][64];
   const char *names[LINES] = {"",
                               "steps in the goal region",
-                              "closed loops that came there",
-                              "there in all of the second half",
-                              "there in all of the last quarter",
+                              "closed loops that reached it",
+                              "in it throughout the second half",
+                              "in it throughout the last quarter",
                               "mean return",
                               "microseconds of a step: median",
                               "99 % are below",
@@ -141,19 +141,17 @@ static dvbf_status add_film(dvbf_page *page, const dv_loop_shown *s, const pictu
   size_t size = (size_t)s->system->data.size;
   dvbf_film_row rows[PICTURES] = {
       {"camera", s->episodes->x, 0}, {"belief", p->belief, 0}, {"end of the plan", p->plan, 0}};
-  dvbf_film film = {
-      .caption =
-          "Closed loops: what the camera shows, what the controller believes to see, and where its plan "
-          "of this moment ends.",
-      .sequences = p->count,
-      .frames = s->episodes->steps,
-      .height = size,
-      .width = size,
-      .rows = PICTURES,
-      .row = rows,
-      .black = 0,
-      .white = 1,
-      .channels = (size_t)s->system->data.channels};
+  dvbf_film film = {.caption = "Closed loops: what the camera shows, what the controller believes it sees, "
+                               "and where its current plan ends.",
+                    .sequences = p->count,
+                    .frames = s->episodes->steps,
+                    .height = size,
+                    .width = size,
+                    .rows = PICTURES,
+                    .row = rows,
+                    .black = 0,
+                    .white = 1,
+                    .channels = (size_t)s->system->data.channels};
   return dvbf_page_film(page, &film, error);
 }
 

@@ -63,8 +63,8 @@ static dvbf_status add_episodes(dvbf_sequences *train, const dv_episodes *e, dvb
                          .gaps = train->gaps};
   if (!pieces)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "horizon = %zu: closed loops are shorter than sequences of %zu steps", e->steps,
-                   train->steps);
+                   "horizon = %zu: closed loops must not be shorter than the sequences of %zu steps",
+                   e->steps, train->steps);
   dvbf_status status = dv_sequences_allocate(&more, false, error);
   if (status) return status;
   memcpy(more.x, train->x, train->count * train->steps * train->n_x * sizeof *more.x);
@@ -116,7 +116,7 @@ static dvbf_status make_controller(learning *l, dvbf_error *error) {
   if ((size_t)l->model->n_x != dv_system_pixels(&l->system) || l->model->n_u != l->system.n_u)
     return dv_fail(error, DVBF_ARGUMENT,
                    "the model has %d numbers of x and %d of u, and the system %zu and %d; size and channels "
-                   "change the pictures",
+                   "change the images",
                    l->model->n_x, l->model->n_u, dv_system_pixels(&l->system), l->system.n_u);
   dv_free(l->memory);
   l->memory = NULL;

@@ -131,7 +131,7 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
      .title = "Bouncing ball",
      .remark =
          "The paper trains on 500 sequences and shows pictures only. Our preset simulates 10,000, paper-ball "
-         "500. A frame is away from bounces when no wall is met in the step before or after it.",
+         "500. A frame is away from bounces if the ball meets no wall in the step before or after it.",
      .contender = {{"DVBF-LL", "dvbf", "ball", .run = "run"}},
      .table = {&ball_r2_away, &bound, &ball_errors, &ball_whole, &training}},
     {.system = "two-balls",
@@ -144,11 +144,10 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
      .table = {&two_balls_r2, &bound, &two_balls_errors, &two_balls_whole, &training}},
     {.system = "pendulum",
      .title = "Dynamic pendulum, all models",
-     .remark =
-         "The models that the paper names, on its data. R^2 is of the whole state that a model carries: of "
-         "the recurrent units of a VRNN and a STORN too, and of the moments of an SVAE. What an E2C has as "
-         "bound is that of an autoencoder, as its own objective is none; the bound of the linear model is "
-         "its likelihood.",
+     .remark = "The models that the paper names, on its data. R^2 is of the whole state that a model "
+               "carries: of the recurrent units of a VRNN and a STORN too, and of the moments of an SVAE. "
+               "The bound of an E2C is that of an autoencoder, as its own objective is not a bound; the "
+               "bound of the linear model is its likelihood.",
      .all_models = true,
      .contender = {{"DVBF-LL", "dvbf", "pendulum", .run = "run"},
                    {"DKF", "dkf", "dkf-pendulum", .run = "run-dkf"},
@@ -162,9 +161,8 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
                &training}},
     {.system = "ball",
      .title = "Bouncing ball, all models",
-     .remark =
-         "The models that the paper names, on its second system. Rivals of the DVBF have no presets for it: "
-         "they have their defaults, with 10,000 updates.",
+     .remark = "The models that the paper names, on its second system. Rivals of the DVBF have no presets "
+               "for it: they use their defaults, with 10,000 updates.",
      .all_models = true,
      .contender = {{"DVBF-LL", "dvbf", "ball", .run = "run"},
                    {"DKF", "dkf", "ball", "run-dkf",

@@ -75,7 +75,7 @@ static dvbf_status plan_models(dv_study *s, const dvbf_reproduce_options *o, dvb
   if (names == s->n_models) return DVBF_OK;
   return dv_fail(
       error, DVBF_ARGUMENT,
-      "models = %.100s: must be paper, all, or names of models of %s, each once, with commas between",
+      "models = %.100s: must be paper, all, or names of models of %s, each once, separated by commas",
       o->models, s->experiment->system);
 }
 
@@ -83,7 +83,7 @@ static dvbf_status plan_study(dv_study *s, const dvbf_reproduce_options *o, dvbf
   const char *for_system = o->preset ? dvbf_preset_system(o->preset) : NULL;
   if (o->preset && o->models)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "models = %.60s: every model has a preset of its own; leave preset = %s out", o->models,
+                   "models = %.60s: every model has its own preset; leave preset = %s out", o->models,
                    o->preset);
   if (for_system && strcmp(for_system, s->experiment->system) != 0)
     return dv_fail(error, DVBF_ARGUMENT, "preset = %s: it is for %s; name that system to reproduce",
@@ -107,9 +107,9 @@ static dvbf_status plan(dv_work *w, const char *system, dvbf_error *error) {
     status = plan_study(s, &w->options, error);
   }
   if (!status && !w->n_studies && models && !strcmp(system, "two-balls"))
-    status = dv_fail(error, DVBF_ARGUMENT,
-                     "models = %.60s: two-balls has only the model of the paper; pendulum and ball have more",
-                     models);
+    status =
+        dv_fail(error, DVBF_ARGUMENT,
+                "models = %.60s: two-balls has only the model of the paper; use pendulum or ball", models);
   if (!status && !w->n_studies)
     status =
         dv_fail(error, DVBF_ARGUMENT,

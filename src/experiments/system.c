@@ -41,7 +41,7 @@ static dvbf_status take_shared_settings(dv_system *s, const char *name, dvbf_err
   s->sweep = p->sweep;
   s->limit *= p->control;
   if (s->near < 1 && !s->uses_near)
-    return dv_fail(error, DVBF_ARGUMENT, "near = %g: %.60s has no angles, and begins anywhere; leave it out",
+    return dv_fail(error, DVBF_ARGUMENT, "near = %g: %.60s has no angles and starts anywhere; leave it out",
                    s->near, name);
   return DVBF_OK;
 }

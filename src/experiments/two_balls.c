@@ -103,7 +103,7 @@ static dvbf_status prepare_balls(dv_system *s, dvbf_error *error) {
   const dv_two_balls_settings *p = s->settings;
   if (p->box >= 5 * p->radius) return DVBF_OK;
   return dv_fail(error, DVBF_ARGUMENT,
-                 "box = %g: two balls of radius %g find no room; at least %g (five radii) is needed", p->box,
+                 "box = %g: two balls of radius %g do not fit; it must be at least %g (five radii)", p->box,
                  p->radius, 5 * p->radius);
 }
 

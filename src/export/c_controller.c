@@ -33,9 +33,8 @@ typedef struct writer {
 
 static dvbf_status check(const dvbf_model *m, const dv_control_settings *s, dvbf_error *error) {
   if (dv_model_members(m) > 1)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "a committee is not exported as a controller; member = 1 exports the best model of it alone");
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "a committee cannot be exported as a controller; member = 1 exports only its best model");
   if (s->deadline)
     return dv_fail(
         error, DVBF_ARGUMENT,

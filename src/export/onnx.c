@@ -110,11 +110,10 @@ static dvbf_status write_exact(dv_onnx *g, const dvbf_model *m, dvbf_error *erro
   dv_onnx_name in[DV_INPUTS] = {{""}}, all;
   size_t n_z = (size_t)m->n_z, n_x = (size_t)m->n_x, n = dv_kalman_part_state(m->n_z);
   if (m->n_x > MOST_EXACT)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "a %s of %d columns of x is too large for ONNX, which takes in their values one by one: at most %d; "
-        "C takes any number",
-        m->type->name, m->n_x, MOST_EXACT);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the model %s has %d columns of x, too many for ONNX, which processes them one by one: at "
+                   "most %d; C takes any number",
+                   m->type->name, m->n_x, MOST_EXACT);
   dvbf_status status = dv_exact_system_new(&system, m, error);
   if (status) return status;
   status = dv_kalman_part(&part, &system, dv_model_feeds_through(m), dv_model_range(m), error);

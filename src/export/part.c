@@ -27,9 +27,10 @@ static dvbf_status emit(dv_code_part *part, const char *name, const dvbf_program
   dvbf_status status = dv_graph_emit(p->graph, part->code, wanted, count, error);
   part->slot[DV_SLOT_OUT] = dv_slot_of(wanted[0]);
   if (!status && (part->code->n_noise > 1 || (part->code->n_noise && part->code->noise[0].shared)))
-    status = dv_fail(error, DVBF_ARGUMENT,
-                     "the model draws %d kinds of noise in a step, and one, not shared, can be exported",
-                     part->code->n_noise);
+    status =
+        dv_fail(error, DVBF_ARGUMENT,
+                "the model draws %d kinds of noise per step, but only one that is not shared can be exported",
+                part->code->n_noise);
   if (status || !part->code->n_noise) return status;
   part->slot[DV_SLOT_NOISE] = dv_slot_of(part->code->noise[0].value);
   part->noise_number = part->code->noise[0].number;
@@ -58,9 +59,10 @@ static dvbf_status check_places(const dv_code_part *part, dvbf_error *error) {
     dv_statement_reads(part->code, s, check_place, &c);
   }
   if (c.inside) return DVBF_OK;
-  return dv_fail(error, DVBF_ARGUMENT,
-                 "the model's %s reads steps that it is not given when it filters, so it cannot be exported",
-                 part->name);
+  return dv_fail(
+      error, DVBF_ARGUMENT,
+      "the model's %s reads steps that are not available while filtering, so it cannot be exported",
+      part->name);
 }
 
 static dvbf_status end(dv_code_part *part, dvbf_error *error) {
@@ -143,17 +145,19 @@ dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *m, bool simulate, d
   dvbf_status status = DVBF_OK;
   bool steps = !m->type->online_step;
   if (simulate && !m->type->move)
-    return dv_fail(error, DVBF_ARGUMENT, "a %s has no transition from z to the next: it cannot be simulated",
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the model %s has no transition from one z to the next, so it cannot be simulated",
                    m->type->name);
   if (!simulate) status = dv_model_needs_filter(m, "", error);
   if (!status && m->type->reads_frame)
     status = dv_fail(error, DVBF_ARGUMENT,
-                     "a %s reads each frame twice and imputes missing ones itself, which cannot be "
-                     "written as code; the library filters with it",
+                     "the model %s reads each frame twice and imputes missing ones itself, which cannot be "
+                     "written as code; filter with the library instead",
                      m->type->name);
   if (!status && !simulate && !steps && !m->type->exact_system)
-    status = dv_fail(error, DVBF_ARGUMENT,
-                     "a %s filters by a custom function, which cannot be written as code", m->type->name);
+    status =
+        dv_fail(error, DVBF_ARGUMENT,
+                "the model %s filters by a custom function, which cannot be written as code", m->type->name);
   const bool has[] = {steps, steps && !simulate, m->type->move, true};
   for (int i = 0; i < DV_PARTS && !status; i++)
     if (has[i]) status = make_part(parts, i, simulate, error);

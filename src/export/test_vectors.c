@@ -275,7 +275,7 @@ static dvbf_status check_vectors(const dv_vectors *v, dvbf_error *error) {
   for (int i = 0; i < reals; i++) finite &= isfinite(v->reals[i]);
   if (finite) return DVBF_OK;
   return dv_fail(error, DVBF_FORMAT,
-                 "the model filters the inputs of its test to values that are not finite; train it again");
+                 "the model's estimates from the inputs of its test are not finite; train it again");
 }
 
 dvbf_status dv_vectors_init(dv_vectors *v, const dvbf_model *m, const dv_export_settings *s,

@@ -426,7 +426,7 @@ dvbf_status dv_em(dv_state_space *system, const dv_recordings *r, const dv_em_op
     p.objective = p.log_p + log_prior(&e);
     if (!isfinite(p.objective))
       status = dv_fail(error, DVBF_FORMAT,
-                       "these data have no likelihood under the linear model that EM begins with; use the "
+                       "these data have no likelihood under the linear model that EM starts from; use the "
                        "subspace model (linear-fit = subspace)");
   }
   if (!status && (!options->watch || options->watch(&p, options->user))) iterate(&e, &p);

@@ -38,7 +38,7 @@ static bool seen_in_part(const float *x, int n) {
 
 static dvbf_status refuse_part(size_t sequence, size_t step, dvbf_error *error) {
   return dv_fail(error, DVBF_ARGUMENT,
-                 "projection: step %zu of sequence %zu is seen in part, and only whole frames can be "
+                 "projection: step %zu of sequence %zu is partly missing, but only complete frames can be "
                  "projected; set projection = 0",
                  step, sequence);
 }
@@ -229,11 +229,10 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
   dvbf_status status = DVBF_OK;
   *out = (dv_components){.n_x = m->n_x};
   if (!most)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "projection = %g: x has %d dimensions, and with fewer than %d there is no time to save; set "
-        "projection = 0",
-        share, m->n_x, 2 * MULTIPLE);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "projection = %g: x has %d dimensions, but projection saves no time with fewer than %d; "
+                   "set projection = 0",
+                   share, m->n_x, 2 * MULTIPLE);
   for (int d = FIRST_AXES < most ? FIRST_AXES : most; !status && !kept; d = 2 * d < most ? 2 * d : most) {
     axis_search s;
     bool room = search_allocate(&s, m->n_x, d);
@@ -245,9 +244,8 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
     if (kept && !mix_axes(&s, kept, out)) status = dv_fail_memory(error, "finding the components of x");
     if (!status && !kept && d == most)
       status = dv_fail(error, DVBF_ARGUMENT,
-                       "projection = %g: more than %d of the %d dimensions of x are needed to leave out no "
-                       "more than that share of the variance, which is too many; set projection = 0, or a "
-                       "larger share",
+                       "projection = %g: leaving out only that share of the variance needs more than %d of "
+                       "the %d dimensions of x, which is too many; set projection = 0, or a larger share",
                        share, most, m->n_x);
     out->count = kept;
     out->axes = kept ? s.q : NULL;

@@ -96,7 +96,7 @@ static dvbf_status new_estimates(dvbf_estimates **out, const dv_request *q, cons
   *out = e;
   if (!allocate(e, q))
     return dv_fail(error, DVBF_MEMORY,
-                   "out of memory for %zu sequences with %zu samples of %zu steps; fewer need less", e->count,
+                   "out of memory for %zu sequences with %zu samples of %zu steps; use fewer", e->count,
                    e->samples, e->steps);
   copy_known(e, q);
   return DVBF_OK;
@@ -216,7 +216,7 @@ static dvbf_status check_sizes(dvbf_estimates *callers, const dv_request *q, dvb
       callers->n_u != needed.n_u || callers->n_quantiles != needed.n_quantiles)
     return dv_fail(error, DVBF_ARGUMENT,
                    "the estimates are of %zu sequences, %zu samples, %zu steps and %zu quantiles, and the "
-                   "arrays for %zu, %zu, %zu and %zu; take the sizes that dvbf_estimates_sizes gives",
+                   "arrays for %zu, %zu, %zu and %zu; use the sizes from dvbf_estimates_sizes",
                    needed.count, needed.samples, needed.steps, needed.n_quantiles, callers->count,
                    callers->samples, callers->steps, callers->n_quantiles);
   if (!q->ask.x_samples) callers->x_samples = NULL;

@@ -150,8 +150,8 @@ dvbf_status dv_draws_init(dv_draws *d, const dv_request *q, dvbf_error *error) {
   for (size_t s = 0; d->noisy && d->rows && s < q->ask.samples; s++)
     d->rows[s] = d->noisy + s * frame_values(q);
   if (d->x && d->noisy && d->variance && d->columns && d->rows) return DVBF_OK;
-  return dv_fail(error, DVBF_MEMORY, "out of memory for %zu samples of %d steps; fewer need less",
-                 q->ask.samples, q->window);
+  return dv_fail(error, DVBF_MEMORY, "out of memory for %zu samples of %d steps; use fewer", q->ask.samples,
+                 q->window);
 }
 
 void dv_draws_clear(dv_draws *d) {

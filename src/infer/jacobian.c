@@ -67,7 +67,7 @@ dvbf_status dvbf_jacobian_new(dvbf_jacobian **out, const dvbf_model *model, dvbf
   DV_COMPUTE(dv_model_portable(model));
   if (!model->type->move)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "a %s has no transition from z to the next, and so no derivatives of it",
+                   "the model %s has no transition from one z to the next, and so no derivatives of it",
                    model->type->name);
   dvbf_jacobian *l = dv_calloc(1, sizeof *l);
   if (!l) return dv_fail_memory(error, "preparing derivatives");

@@ -54,9 +54,10 @@ static dvbf_status make(dvbf_filter **out, size_t *needed, void *memory, size_t 
   if (!status) status = lay_out(&none, &room, model, samples, seed, planes, error);
   if (!status) *needed = room.used;
   if (!status && out && (!memory || (uintptr_t)memory % 64 || size < *needed))
-    status = dv_fail(error, DVBF_ARGUMENT,
-                     "a filter of %zu samples needs %zu bytes at a multiple of 64, not %zu at %p", samples,
-                     *needed, size, memory);
+    status = dv_fail(
+        error, DVBF_ARGUMENT,
+        "a filter of %zu samples needs %zu bytes at an address that is a multiple of 64, not %zu at %p",
+        samples, *needed, size, memory);
   room = (dv_workspace){.at = memory};
   if (!status && out) status = lay_out(out, &room, model, samples, seed, planes, error);
   for (int i = 0; i < DV_MOST_MEMBERS; i++) dv_low_rank_free(&planes[i]);

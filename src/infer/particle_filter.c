@@ -168,7 +168,7 @@ dvbf_status dv_particles_init(dv_particles *p, const dvbf_model *model, const dv
     p->parent = dv_calloc(all, sizeof *p->parent);
   }
   if (p->log_weight && (p->v || !p->n_v) && p->z && p->weight && p->parent) return DVBF_OK;
-  return dv_fail(error, DVBF_MEMORY, "out of memory for %zu particles over %zu steps; fewer need less", count,
+  return dv_fail(error, DVBF_MEMORY, "out of memory for %zu particles over %zu steps; use fewer", count,
                  p->most);
 }
 
@@ -298,7 +298,7 @@ dvbf_status dv_importance_init(dv_importance *m, const dvbf_model *model, const 
   m->weight = dv_calloc(paths, sizeof *m->weight);
   if (keep_z && dv_multiply(paths, m->most, &all)) m->z = dv_calloc(all, (size_t)model->n_z * sizeof *m->z);
   if (!m->index || !m->key || !m->weight || (keep_z && !m->z))
-    return dv_fail(error, DVBF_MEMORY, "out of memory for %zu weighted paths; fewer need less", paths);
+    return dv_fail(error, DVBF_MEMORY, "out of memory for %zu weighted paths; use fewer", paths);
   dvbf_status status = dv_program_record(&m->program, model, steps, rows, steps, dv_gaps_of(s), error);
   if (!status) status = dv_worker_init(&m->worker, model, &m->program, s, error);
   m->worker.run.conditions = &m->conditions;

@@ -78,7 +78,7 @@ static dvbf_status backward_init(backward *b, dv_particles *p, size_t paths, dv_
   if (pool) b->workers = (size_t)dv_threads_size(pool);
   b->dense = m->type->move && m->transition && m->transition->affine_in_w && m->n_w == m->n_z;
   if (!allocate_backward(b, p->count, (size_t)m->n_z))
-    return dv_fail(error, DVBF_MEMORY, "out of memory for %zu paths; fewer need less", paths);
+    return dv_fail(error, DVBF_MEMORY, "out of memory for %zu paths; use fewer", paths);
   if (!b->dense) return DVBF_OK;
   dvbf_status status = dv_program_record_move(&b->program, m, (int)p->count, 0, error);
   if (!status) status = dv_worker_init(&b->worker, m, &b->program, NULL, error);

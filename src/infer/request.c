@@ -26,7 +26,7 @@ static dvbf_status read_quantiles(dv_estimate_request *ask, const char *text, dv
     double value = strtod(number, &end);
     if (!there || end == number || *end || !(value > 0 && value < 1) || ask->n_quantiles == DV_MOST_QUANTILES)
       return dv_fail(error, DVBF_ARGUMENT,
-                     "quantiles = %.60s: must be at most %d numbers in (0, 1) with commas between, or none; "
+                     "quantiles = %.60s: must be at most %d numbers in (0, 1) separated by commas, or none; "
                      "the default is 0.05,0.5,0.95",
                      text, DV_MOST_QUANTILES);
     ask->quantiles[ask->n_quantiles++] = value;
@@ -111,7 +111,7 @@ static dvbf_status check_lengths(const dv_request *q, const dvbf_sequences *s, d
   if (!refuse || known >= needed) return DVBF_OK;
   return dv_fail(error, DVBF_ARGUMENT,
                  "controls are needed for %zu steps but the data have them for %zu: ask for at most %zu "
-                 "steps after the observed ones, or say what follows with controls = zero, hold or random",
+                 "steps after the observed ones, or choose what follows with controls = zero, hold or random",
                  needed, known, known < observe ? 0 : known + idle - observe);
 }
 
@@ -176,7 +176,7 @@ static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, dvbf_er
   int start = dv_model_start_frames(q->model);
   if (q->ask.particles)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "particles = %zu: a forecast weighs no samples; leave out particles or forecast",
+                   "particles = %zu: a forecast does not weight samples; leave out particles or forecast",
                    q->ask.particles);
   if (start && start < q->initial) q->initial = start;
   q->first = q->initial;
@@ -193,7 +193,7 @@ static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, dvbf_er
 }
 
 static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, dvbf_error *error) {
-  dvbf_status status = dv_model_needs_filter(q->model, ", and smooth works with any", error);
+  dvbf_status status = dv_model_needs_filter(q->model, ", and smooth works with any model", error);
   if (status) return status;
   /* A recurrent network would take all frames: the filter gives it as many as prediction starts from. */
   int64_t from = dv_settings_predict_from(q->model->settings);
@@ -245,10 +245,9 @@ static dvbf_status from_end(dv_request *q, const dvbf_sequences *s, int64_t *obs
                    asked ? "observe = " : "steps that the model must see: ", (long long)*observe, which,
                    shortest, asked ? "observe fewer" : "give it longer sequences");
   if (*steps < 1)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "from = end: nothing says how far to forecast; say it with steps = 100 or so, or let u go on "
-        "beyond x");
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "from = end: the number of steps to forecast is unknown; give it, such as steps = 100, or "
+                   "continue u beyond x");
   return DVBF_OK;
 }
 
@@ -263,11 +262,10 @@ static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, dvbf_err
     if (q->ask.controls == DV_CONTROLS_REFUSE) q->ask.controls = DV_CONTROLS_ZERO;
   }
   if (steps < 1)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "observe = %lld: the sequences have only %zu steps, so nothing is left to predict; observe "
-        "fewer or say how many with steps",
-        (long long)observe, s->steps);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "observe = %lld: the sequences have only %zu steps, so nothing is left to predict; "
+                   "observe fewer, or give the number of steps to predict with steps",
+                   (long long)observe, s->steps);
   return extend(q, s, s->count, observe, steps, error);
 }
 
@@ -275,10 +273,11 @@ dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, int member, 
                             const dv_estimate_request *ask, dvbf_error *error) {
   *q = (dv_request){.ask = *ask, .model = dv_model_member(model, member), .all = model};
   if (!s && ask->kind != DV_SAMPLE)
-    return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
+    return dv_fail(error, DVBF_ARGUMENT, "sequences are needed; only sampling starts without any");
   dvbf_status status = s ? dv_model_takes(q->model, s, error) : DVBF_OK;
   if (!status && s && s->steps > 16777216)
-    status = dv_fail(error, DVBF_FORMAT, "sequences of %zu steps are too long; cut them", s->steps);
+    status = dv_fail(error, DVBF_FORMAT, "sequences of %zu steps are too long; cut them into shorter ones",
+                     s->steps);
   if (status) return status;
   if (ask->kind == DV_SAMPLE)
     return extend(q, s, ask->count, s ? observed(q, OBSERVED) : 0, (int64_t)ask->steps, error);

@@ -110,12 +110,12 @@ static const char *count_elements(dv_named_array *array) {
   for (int i = 0; i < array->rank; i++) {
     if (array->dims[i] == 0) return "is empty; each dimension must be 1 or more";
     if (!dv_multiply(array->elements, array->dims[i], &array->elements) || array->elements > DV_MAX_ELEMENTS)
-      return "is too large; it must have below 2^40 numbers, so split it over several files";
+      return "is too large; it must have fewer than 2^40 numbers, so split it over several files";
   }
   return NULL;
 }
 
-const char dv_no_memory[] = "memory is short";
+const char dv_no_memory[] = "memory ran out";
 
 dvbf_status dv_archive_add(dv_archive *a, const dv_named_array *array, dvbf_error *error) {
   enum { MOST_HELD = 1 << 20 };
@@ -143,7 +143,7 @@ dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error) {
   if (a->count) qsort(a->arrays, a->count, sizeof *a->arrays, compare_arrays);
   for (size_t i = 1; i < a->count; i++)
     if (!strcmp(a->arrays[i].name, a->arrays[i - 1].name))
-      return dv_fail_file(error, a->path, "holds two arrays named %.64s; make the file anew",
+      return dv_fail_file(error, a->path, "holds two arrays named %.64s; make the file again",
                           a->arrays[i].name);
   return DVBF_OK;
 }
@@ -187,7 +187,7 @@ void dv_archive_use(dv_archive *a, const char *name, const char *as) {
 #define FRAMES "is a video; store its frames: numpy.savez(\"data.npz\", x=frames), [1, steps, height, width]"
 #define IMAGES "is an image; stack images as [1, steps, height, width]: numpy.savez(\"data.npz\", x=images)"
 #define PICKLE                                                                                               \
-  "is a pickle of Python; in Python: x = pickle.load(open(FILE, \"rb\")), then numpy.savez(\"data.npz\", "   \
+  "is a Python pickle; in Python: x = pickle.load(open(FILE, \"rb\")), then numpy.savez(\"data.npz\", "      \
   "x=x)"
 #define PANDAS(read) "; convert it in Python: pandas." read ".to_csv(\"data.csv\", index=False)"
 
@@ -201,15 +201,15 @@ static const struct {
     {0, 4, "FEA1", "is a Feather file" PANDAS("read_feather(FILE)")},
     {0, 8, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
      "is an old Excel file; in Excel or LibreOffice, save it as CSV"},
-    {0, 2, "\x1f\x8b", "is compressed by gzip; unpack it: gunzip FILE"},
-    {0, 3, "BZh", "is compressed by bzip2; unpack it: bunzip2 FILE"},
+    {0, 2, "\x1f\x8b", "is compressed with gzip; unpack it: gunzip FILE"},
+    {0, 3, "BZh", "is compressed with bzip2; unpack it: bunzip2 FILE"},
     {0, 6,
      "\xfd"
      "7zXZ",
-     "is compressed by xz; unpack it: unxz FILE"},
-    {0, 4, "\x28\xb5\x2f\xfd", "is compressed by zstd; unpack it: unzstd FILE"},
+     "is compressed with xz; unpack it: unxz FILE"},
+    {0, 4, "\x28\xb5\x2f\xfd", "is compressed with zstd; unpack it: unzstd FILE"},
     {0, 2, "\x80\x02",
-     "is a pickle of Python, perhaps of PyTorch; in Python: x = torch.load(FILE) or pickle.load(open(FILE, "
+     "is a Python pickle, perhaps from PyTorch; in Python: x = torch.load(FILE) or pickle.load(open(FILE, "
      "\"rb\")), then numpy.savez(\"data.npz\", x=x)"},
     {0, 2, "\x80\x03", PICKLE},
     {0, 2, "\x80\x04", PICKLE},
@@ -217,17 +217,17 @@ static const struct {
     {0, 15, "SQLite format 3",
      "is an SQLite database; export a table: sqlite3 -header -csv FILE \"select * from TABLE\" > data.csv"},
     {0, 4, "TDSm",
-     "is a TDMS file of LabVIEW; in Python: nptdms.TdmsFile(FILE).as_dataframe().to_csv(\"data.csv\", "
+     "is a LabVIEW TDMS file; in Python: nptdms.TdmsFile(FILE).as_dataframe().to_csv(\"data.csv\", "
      "index=False)"},
     {0, 3, "MDF",
      "is an MDF file; in Python: asammdf.MDF(FILE).to_dataframe(raster=0.01).to_csv(\"data.csv\")"},
     {0, 7, "#ROSBAG", "is a ROS bag; write a topic as CSV: rostopic echo -b FILE -p /TOPIC > data.csv"},
-    {0, 5, "\x89MCAP", "is an MCAP file; write its topics as CSV or store them by numpy.savez"},
+    {0, 5, "\x89MCAP", "is an MCAP file; write its topics as CSV or store them with numpy.savez"},
     {4, 4, "ftyp", FRAMES},
     {8, 4, "AVI ", FRAMES},
     {8, 4, "WAVE",
-     "is a sound; in Python: rate, x = scipy.io.wavfile.read(FILE), then numpy.savez(\"data.npz\", x=x, "
-     "fs=rate)"},
+     "is an audio file; in Python: rate, x = scipy.io.wavfile.read(FILE), then numpy.savez(\"data.npz\", "
+     "x=x, fs=rate)"},
     {0, 4, "\x89PNG", IMAGES},
     {0, 3, "\xff\xd8\xff", IMAGES},
     {0, 4, "%PDF", "is a PDF document; export its table as CSV"},
@@ -266,9 +266,9 @@ static dvbf_status refuse_inflated(dv_archive *a, size_t megabytes, dvbf_error *
   for (size_t i = 0; i < a->count; i++) {
     dv_named_array *array = &a->arrays[i];
     if (array->trouble || array->unpacked <= most) continue;
-    array->trouble = dv_strdup(
-        "is compressed, and unpacked it needs more than memory allows; set memory = MEGABYTES to what it "
-        "needs, or store it uncompressed, as numpy.savez does: it is then read piece by piece");
+    array->trouble =
+        dv_strdup("is compressed and larger than memory allows when unpacked; set memory = MEGABYTES to its "
+                  "size, or store it uncompressed, as numpy.savez does: it is then read piece by piece");
     if (!array->trouble) return dv_fail_memory(error, "reading data");
   }
   return DVBF_OK;
@@ -295,8 +295,8 @@ static dvbf_status open_guarded(dv_archive **out, size_t format, const char *pat
   }
   if (how->sandbox == DV_SANDBOX_ON)
     return dv_fail(error, DVBF_IO,
-                   "%.200s: is not read, as there is no sandbox: %.200s; with sandbox = off it is", path,
-                   why.message);
+                   "%.200s: is not read, as there is no sandbox: %.200s; sandbox = off reads it without one",
+                   path, why.message);
   return dv_format_open(out, format, path, descriptor, how, error);
 }
 
@@ -402,7 +402,7 @@ static const char *load(dv_archive *a, dv_named_array *array, size_t width) {
 }
 
 const char *dv_array_read(dv_archive *a, const dv_named_array *array, size_t first, size_t n, dv_out out) {
-  if (first > array->elements || n > array->elements - first) return "it has fewer numbers than are needed";
+  if (first > array->elements || n > array->elements - first) return "it has fewer numbers than needed";
   if (!array->fortran && !array->swapped) return a->format->read(a, array, first, n, out);
   dv_named_array *own = &a->arrays[array - a->arrays];
   const char *remedy = own->width < out.width ? load(a, own, out.width) : NULL;

@@ -104,7 +104,7 @@ static const char *joined_read(dv_archive *a, const dv_named_array *array, size_
     }
     at += size;
   }
-  return n ? "it has fewer numbers than are needed" : NULL;
+  return n ? "it has fewer numbers than needed" : NULL;
 }
 
 /* Strings of an array of text follow each other; names and units of columns are those of the first file. */
@@ -211,9 +211,10 @@ static bool same_columns(joined *j, const array_piece *first, const array_piece 
   if (!names_of(j, first, n, one) || !names_of(j, p, n, other)) return true;
   for (size_t i = 0; i < n; i++) {
     if (!strcmp(one[i], other[i])) continue;
-    snprintf(sentence, TROUBLE,
-             "has the column %s in %.120s where %.120s has %s; give all files the same columns in one order",
-             other[i], path_of(j, p), path_of(j, first), one[i]);
+    snprintf(
+        sentence, TROUBLE,
+        "has the column %s in %.120s where %.120s has %s; give all files the same columns in the same order",
+        other[i], path_of(j, p), path_of(j, first), one[i]);
     return false;
   }
   return true;
@@ -230,8 +231,8 @@ static bool same_shapes(joined *j, const array_piece *first, const array_piece *
   for (int i = 1; same && i < a->rank; i++) same = a->dims[i] == b->dims[i];
   if (same) return same_columns(j, first, p, sentence);
   snprintf(sentence, TROUBLE,
-           "is %s of %s in %.120s and %s of %s in %.120s; files of one data set may differ in the first "
-           "dimension alone",
+           "is %s of %s in %.120s and %s of %s in %.120s; files of one data set may differ only in the first "
+           "dimension",
            dv_array_shape(b, other, sizeof other), kind_of(b), path_of(j, p),
            dv_array_shape(a, one, sizeof one), kind_of(a), path_of(j, first));
   return false;
@@ -316,7 +317,8 @@ static dvbf_status take_told(joined *j, dv_archive *a, size_t file, dvbf_error *
   for (size_t i = 0; i < a->n_notes && j->base.n_notes < MOST_NOTES; i++)
     if (!is_told(j, a->notes[i])) dv_archive_note(&j->base, "%s", a->notes[i]);
   if (!like_first)
-    status = dv_fail_file(error, a->path, "is %s, and %.200s is %s; files of one data set must be alike",
+    status = dv_fail_file(error, a->path,
+                          "is %s, but %.200s is %s; files of one data set must be of the same kind",
                           table ? "a table" : "no table", first, table ? "none" : "one");
   else if (!file && table && !(j->base.table = dv_calloc(1, sizeof *j->base.table)))
     status = dv_fail_memory(error, "reading data");
@@ -395,7 +397,7 @@ typedef struct listing {
 
 static dvbf_status add_path(listing *l, const char *path, dvbf_error *error) {
   if (l->count == MOST_FILES)
-    return dv_fail_file(error, path, "is more than the %d files that data may have; join some", MOST_FILES);
+    return dv_fail_file(error, path, "is one file too many: data may have at most %d; join some", MOST_FILES);
   char **larger = dv_grow((void *)l->paths, l->count, sizeof *larger);
   if (!larger) return dv_fail_memory(error, "listing files");
   l->paths = larger;
@@ -435,7 +437,7 @@ static dvbf_status add_pattern(listing *l, const char *pattern, dvbf_error *erro
   glob_t found = {0};
   dvbf_status status = DVBF_OK;
   if (glob(pattern, GLOB_NOSORT, NULL, &found))
-    status = dv_fail(error, DVBF_IO, "%.200s: is no file, and no file has such a name", pattern);
+    status = dv_fail(error, DVBF_IO, "%.200s: is not a file, and no file matches it", pattern);
   for (size_t i = 0; !status && i < found.gl_pathc; i++) status = add_path(l, found.gl_pathv[i], error);
   globfree(&found);
   return status;

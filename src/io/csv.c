@@ -257,7 +257,7 @@ static dvbf_status take_time(table_reading *t, size_t column, dv_cursor field) {
     *to *= c->time_unit;
   return good ? DVBF_OK
               : bad_field(t, column, field,
-                          "is not a time like those before; correct it, or leave the time out with "
+                          "is not a time like the earlier ones; correct it, or ignore the times with "
                           "--time-column none");
 }
 
@@ -302,8 +302,8 @@ static dvbf_status check_time(table_reading *t, double *time) {
   t->change = c->sequence == DV_CSV_NONE && *time <= t->time[1];
   if (t->change) return DVBF_OK;
   return dv_fail(t->error, DVBF_FORMAT,
-                 "%.200s, line %zu, column %s: the time goes back; sort the rows, name a column that tells "
-                 "sequences apart by --sequence-column, or leave the time out with --time-column none",
+                 "%.200s, line %zu, column %s: the time goes back; sort the rows, name the column that "
+                 "identifies sequences with --sequence-column, or ignore the times with --time-column none",
                  t->in->path, t->in->number, dv_csv_column_name(c, c->time, name));
 }
 
@@ -365,7 +365,7 @@ static dvbf_status read_rows(dv_csv_table *table, dv_lines *in, dvbf_error *erro
     if (!status) status = dv_lines_next(in, &line, error);
   }
   dv_free(t.row);
-  if (!status && !t.begun) status = dv_fail_file(error, in->path, "has names of columns but no rows");
+  if (!status && !t.begun) status = dv_fail_file(error, in->path, "has column names but no rows");
   return status;
 }
 
@@ -375,7 +375,7 @@ static void tell_grid(dv_archive *a, const grid *g, bool given) {
   char merged[64] = "", cut[96] = "";
   if (g->merged) snprintf(merged, sizeof merged, ", %zu rows share a step with another", g->merged);
   if (g->cut)
-    snprintf(cut, sizeof cut, ", and behind a gap of more than %d steps a new sequence begins (%zu times)",
+    snprintf(cut, sizeof cut, ", and a new sequence begins after each gap of more than %d steps (%zu times)",
              LONGEST_GAP, g->cut);
   dv_archive_note(a, "%s: rows are put on a grid of %.6g s%s; %zu steps are missing%s%s",
                   given          ? "sample-time is given"
@@ -393,8 +393,8 @@ static dvbf_status keep_pace(dv_archive *a, const dv_data_settings *how, dvbf_er
   double step = how->sample_time > 0 ? how->sample_time : pace.step;
   a->table->sample_time = step;
   if (pace.coarse)
-    dv_archive_note(a, "most rows have the same time as the row before: all steps are taken as %.6g s long",
-                    step);
+    dv_archive_note(
+        a, "most rows have the same time as the row before: all steps are assumed to be %.6g s long", step);
   if (pace.coarse || step <= 0 || (pace.regular && !given)) return DVBF_OK;
   grid g = {.step = step, .multiples = pace.multiples && !given};
   for (int i = 0; i < DV_CSV_SPLITS && !status; i++)
@@ -417,9 +417,9 @@ static void fill_gaps(dv_archive *a) {
   a->table->gaps = missing;
   if (missing)
     dv_archive_note(a, "%zu values of the outputs are missing%s", missing,
-                    held ? "; inputs keep their value where they have none" : "");
+                    held ? "; inputs keep their last value where they are missing" : "");
   else if (held)
-    dv_archive_note(a, "inputs keep their value in %zu steps where they have none", held);
+    dv_archive_note(a, "inputs keep their last value in %zu steps where they are missing", held);
 }
 
 /* ---- Notes ---- */
@@ -431,8 +431,8 @@ static void tell_times(dv_archive *a) {
     const dv_csv_column *column = &c->column[i];
     if (column->says != DV_NAME_TIME || !column->others || column->used) continue;
     dv_archive_note(a,
-                    "column %.31s holds no times that are known, as \"%s\"; written as 2024-01-31 13:00:00 "
-                    "it would tell the time of the rows",
+                    "column %.31s holds no times in a known format, for example \"%s\"; to use them, write "
+                    "them as 2024-01-31 13:00:00",
                     column->label, column->text);
     return;
   }
@@ -448,19 +448,19 @@ static void tell_columns(dv_archive *a, const dv_data_settings *how) {
     if (!column->used && column->others && 2 * column->others < column->numbers &&
         column->says == DV_NAME_OTHER)
       dv_archive_note(a,
-                      "column %s is not used, as %zu of its first rows hold text; correct them, or see where "
-                      "by --outputs %s",
+                      "column %s is not used, as %zu of its first rows hold text; correct them, or find them "
+                      "with --outputs %s",
                       name, column->others, name);
   }
   tell_times(a);
   for (size_t k = 0; c->by_name && k < c->chosen[1] && strlen(list) + 34 < sizeof list; k++)
     dv_append(list, sizeof list, "%s%.31s", k ? "," : "", c->column[c->choice[1][k]].label);
   if (c->by_name)
-    dv_archive_note(a, "inputs by their names: %s (--inputs chooses others, --inputs none: there are none)",
+    dv_archive_note(a, "inputs recognised by name: %s (--inputs chooses others; --inputs none uses none)",
                     list);
   if (c->sequence != DV_CSV_NONE && !*how->sequence_column &&
       strcasecmp(c->column[c->sequence].label, "sequence"))
-    dv_archive_note(a, "column %s tells sequences apart (--sequence-column none: it does not)",
+    dv_archive_note(a, "column %s identifies sequences (--sequence-column none ignores it)",
                     dv_csv_column_name(c, c->sequence, name));
   if (c->decimal)
     dv_archive_note(a, "%s group digits, as in %s", c->decimal == ',' ? "dots" : "commas",
@@ -484,7 +484,7 @@ static dvbf_status check_sequences(const dv_archive *a, dvbf_error *error) {
     if (r->count < 2 || r->sequences < r->count) continue;
     if (c->sequence != DV_CSV_NONE) dv_csv_column_name(c, c->sequence, column);
     return dv_fail_file(error, a->path,
-                        "the column %s is another one in every row; a sequence needs at least 2 rows",
+                        "the column %s has a different value in every row; a sequence needs at least 2 rows",
                         column);
   }
   return DVBF_OK;
@@ -537,7 +537,7 @@ static dvbf_status compare_columns(const dv_csv_columns *a, const char *first, c
       if (strcmp(one, other) != 0)
         return dv_fail(error, DVBF_FORMAT,
                        "%.150s: has the column %.31s where %.150s has %.31s; give all files the same columns "
-                       "in one order",
+                       "in the same order",
                        path, other, first, one);
     }
   }
@@ -573,7 +573,7 @@ dvbf_status dv_csv_table_append(dv_csv_table *to, const char *first, dv_archive 
   } else if (fabs(one - other) > 0.01 * fmax(one, other)) {
     status =
         dv_fail_file(error, from->path,
-                     "a step takes %g s, and %g s in %.200s; sample-time = SECONDS puts both on one grid",
+                     "a step takes %g s, but %g s in %.200s; sample-time = SECONDS puts both on one grid",
                      other, one, first);
   } else {
     status = compare_columns(&to->columns, first, &t->columns, from->path, error);

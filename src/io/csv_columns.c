@@ -216,7 +216,7 @@ static dvbf_status unclear(const choosing *o, const char *problem) {
   for (size_t i = 0, used = 0; i < c->count && used + 50 < sizeof list; i++)
     used += (size_t)snprintf(list + used, sizeof list - used, "%s%s%s", i ? ", " : "",
                              dv_csv_column_name(c, i, name), used > 90 && i + 1 < c->count ? ", ..." : "");
-  return dv_fail_file(o->error, o->path, "%s; its %zu columns are %s", problem, c->count, list);
+  return dv_fail_file(o->error, o->path, "%s; columns found (%zu): %s", problem, c->count, list);
 }
 
 bool dv_csv_number(const dv_csv_columns *c, dv_cursor field, float *out) {
@@ -428,7 +428,8 @@ dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_set
     if (is_measured(c, i)) status = choose_column(&o, DV_ROLE_X, i);
   if (status || c->chosen[DV_ROLE_X]) return status;
   return unclear(
-      &o, "is a text file, but has no column of numbers that could be x; name the columns of x by --outputs");
+      &o,
+      "is a text file, but has no column of numbers that could be x; name the columns of x with --outputs");
 }
 
 const char *dv_csv_use(const dv_csv_columns *c, size_t column, const dv_data_settings *how) {

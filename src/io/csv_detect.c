@@ -241,13 +241,12 @@ dvbf_status dv_csv_look(dv_csv_columns *c, dv_lines *in, dvbf_error *error) {
   dvbf_status status = dv_lines_fill(in, error);
   if (status) return status;
   if (!is_text(in->buffer, in->end < LOOKED_AT ? in->end : LOOKED_AT))
-    return dv_fail_file(error, in->path, "is of no format that is known; store it as %s",
+    return dv_fail_file(error, in->path, "is in an unknown format; store it as %s",
                         dv_formats_listed(false, names));
   sample *s = dv_calloc(1, sizeof *s);
   if (!s) return dv_fail_memory(error, "reading data");
   status = keep_lines(s, in, error);
-  if (!status && !s->count)
-    status = dv_fail_file(error, in->path, "has no lines but blank ones and comments");
+  if (!status && !s->count) status = dv_fail_file(error, in->path, "contains only blank lines and comments");
   if (!status) status = look_at(c, s, in->path, error);
   DV_FREE(s->text, s->remark);
   dv_free(s);

@@ -188,8 +188,8 @@ static dvbf_status make_source(dvbf_sequences *s, dv_frames *f, dv_archive *a, s
   size_t thinned = dv_sequences_thinned(s);
   if (thinned > 1)
     dv_archive_note(a,
-                    "x has %.3g numbers, more than %.3g, and is not read through: checks, statistics and the "
-                    "fingerprint are made of one piece in %zu, spread evenly",
+                    "x has %.3g numbers, more than %.3g, so it is not read completely: checks, statistics "
+                    "and the fingerprint use one piece in %zu, spread evenly",
                     (double)dv_sequences_frames(s) * (double)s->n_x, (double)dv_large, thinned);
   return DVBF_OK;
 }
@@ -263,8 +263,8 @@ static dvbf_status load_plan(dvbf_sequences *s, dv_frames *f, dv_archive *a, siz
                              dvbf_error *error) {
   if (s->start || s->length || s->count != f->block[0].count || steps > UINT32_MAX)
     return dv_fail_file(error, a->path,
-                        "%.64s has more steps than x, which is for sequences of one length; store each "
-                        "recording in a file of its own",
+                        "%.64s has more steps than x, which is allowed only if all sequences have the same "
+                        "length; store each recording in a separate file",
                         f->columns[DV_ROLE_U].arrays[0]->name);
   dvbf_status status = lengthen(&s->x, s, steps, s->n_x, error);
   if (!status) status = lengthen(&s->state, s, steps, s->n_s, error);

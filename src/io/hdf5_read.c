@@ -188,12 +188,12 @@ static const char *class_trouble(H5T_class_t class) {
   case H5T_INTEGER:
   case H5T_FLOAT:
   case H5T_ENUM: return NULL; /* h5py stores booleans as an enumeration */
-  case H5T_STRING: return "holds text; store numbers, best of type float32 or uint8";
-  case H5T_COMPOUND: return "holds compounds; store numbers, best of type float32 or uint8";
-  case H5T_REFERENCE: return "holds references; store numbers, best of type float32 or uint8";
-  case H5T_VLEN: return "holds values of variable length; store numbers, best of type float32 or uint8";
-  case H5T_ARRAY: return "holds arrays as values; store numbers, best of type float32 or uint8";
-  default: return "holds values of an unknown type; store numbers, best of type float32 or uint8";
+  case H5T_STRING: return "holds text; store numbers, preferably float32 or uint8";
+  case H5T_COMPOUND: return "holds compounds; store numbers, preferably float32 or uint8";
+  case H5T_REFERENCE: return "holds references; store numbers, preferably float32 or uint8";
+  case H5T_VLEN: return "holds values of variable length; store numbers, preferably float32 or uint8";
+  case H5T_ARRAY: return "holds arrays as values; store numbers, preferably float32 or uint8";
+  default: return "holds values of an unknown type; store numbers, preferably float32 or uint8";
   }
 }
 
@@ -223,7 +223,7 @@ static const char *storage_trouble(hid_t id, const dv_named_array *array) {
   for (int i = 0; i < array->rank; i++) needed *= (double)array->dims[i];
   if (needed > 0 && stored == 0) return "was declared but never written; write its values";
   if (needed > large && needed / USUAL > stored)
-    return "is far larger than what is stored of it; write all its values";
+    return "is declared far larger than the values stored; write all its values";
   return NULL;
 }
 
@@ -486,7 +486,7 @@ static dv_found hdf5_strings(dv_archive *a, const dv_named_array *array, dv_stri
   close_dataset(f, id);
   int reason = take_failure(); /* which is not the same as missing text */
   if (reason)
-    a->lost = reason == ENOMEM ? dv_no_memory : "the disk fails, or the file was cut short while in use";
+    a->lost = reason == ENOMEM ? dv_no_memory : "the disk is failing, or the file was truncated while in use";
   dv_hdf5_leave();
   return found;
 }

@@ -39,7 +39,7 @@ dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out) {
     dv_cursor_skip(&item, " /");
     if (out->count == DV_MOST_KEYS || !dv_cursor_left(&item) ||
         !dv_cursor_copy(item, out->names[out->count], sizeof out->names[0]))
-      return dv_fail(l->error, DVBF_ARGUMENT, "%s = %.60s: must be 1 to %d names with commas between them",
+      return dv_fail(l->error, DVBF_ARGUMENT, "%s = %.60s: must be 1 to %d names separated by commas",
                      dv_role_setting(role), dv_role_text(l->how, role), DV_MOST_KEYS);
     out->count++;
   }
@@ -72,8 +72,8 @@ static dvbf_status find_role(const dv_layout *l, int split, dv_role role, dv_gro
     out->arrays[i] = find_in_split(l, split, keys.names[i]);
     if (out->arrays[i]) out->count++;
     if (out->count && out->count <= i)
-      return dv_layout_fail(l, "%s names %.64s and %.64s, but only one of them is there",
-                            dv_role_setting(role), keys.names[0], keys.names[i]);
+      return dv_layout_fail(l, "%s names %.64s and %.64s, but only one of them exists", dv_role_setting(role),
+                            keys.names[0], keys.names[i]);
   }
   return DVBF_OK;
 }
@@ -131,12 +131,12 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
     return wrong_shape(l, array, needed);
   }
   if (block && width != c->widths[part])
-    return dv_layout_fail(l, "%.64s has %zu columns but %.64s has %zu; all must have the same", array->name,
-                          width, c->arrays[part]->name, c->widths[part]);
+    return dv_layout_fail(l, "%.64s has %zu columns but %.64s has %zu; all must have the same number",
+                          array->name, width, c->arrays[part]->name, c->widths[part]);
   const dv_named_array *first = c->arrays[block * c->parts];
   if (part && rows != first->dims[lead - 1])
     return dv_layout_fail(
-        l, "%.64s has %zu steps but %.64s, which %s names beside it, has %zu; all must have the same",
+        l, "%.64s has %zu steps but %.64s, also named by %s, has %zu; all must have the same number",
         array->name, rows, first->name, dv_role_setting(role), first->dims[lead - 1]);
   c->widths[part] = width;
   c->arrays[block * c->parts + part] = array;
@@ -212,8 +212,8 @@ static void look_at_bytes(const dv_layout *l, dv_frames *f, bool image) {
   f->numbers = l->bits || !(image || x->width >= PIXELS);
   if (bytes && !f->numbers && !image && !l->data->train.count)
     dv_archive_note(l->archive,
-                    "x holds bytes in %zu columns: they are taken as pixels and divided by 255; store them "
-                    "as another type to keep them as they are",
+                    "x holds bytes in %zu columns: they are treated as pixels and divided by 255; store them "
+                    "as another type to keep their values",
                     x->width);
 }
 
@@ -221,7 +221,8 @@ static dvbf_status look_at_mark(const dv_layout *l, bool *marked, float *mark) {
   const char *text = l->how->missing;
   *marked = strcmp(text, "refuse") != 0 && !allows_nan(l);
   if (!*marked || (dv_decimal(dv_cursor_of(text), false, mark) && !isnan(*mark))) return DVBF_OK;
-  return dv_fail(l->error, DVBF_ARGUMENT, "missing = %.60s: must be refuse, nan or a number, as -999", text);
+  return dv_fail(l->error, DVBF_ARGUMENT, "missing = %.60s: must be refuse, nan or a number, such as -999",
+                 text);
 }
 
 /* From here on facts are kept, and ranks read a share of x each, so they must have the same sequences. */
@@ -362,7 +363,7 @@ static dvbf_status ask_to_transpose(const dv_layout *l, const plain *p) {
   if (!by_u && (!few || u)) return DVBF_OK;
   return dv_layout_fail(l,
                         "%.64s has the shape %s, which means %zu steps of %zu columns; --transpose on makes "
-                        "it %zu steps of %zu columns, --transpose off leaves it as it is",
+                        "it %zu steps of %zu columns, --transpose off reads it unchanged",
                         x->name, dv_array_shape(x, shape, sizeof shape), steps, columns, columns, steps);
 }
 
@@ -619,7 +620,7 @@ static dvbf_status read_arrays(dv_layout *l) {
   }
   dv_group *whole = &sets[WHOLE].groups[DV_ROLE_X];
   if (!status && splits && !sets[TRAIN].groups[DV_ROLE_X].count)
-    status = dv_layout_unclear(l, "", "x of train is missing, though that of another split is there");
+    status = dv_layout_unclear(l, "", "x of train is missing, though another split has x");
   else if (!status && splits)
     l->bits = all_bits(l, sets), status = read_splits(l, sets);
   if (!status && !splits && !whole->count) status = dv_layout_episodes(l, &episodes);
@@ -638,8 +639,8 @@ static dvbf_status check_settings(const dv_layout *l) {
   for (int i = DV_ROLE_STATE + 1; i < DV_ROLES && l->archive->table; i++)
     if (*dv_role_text(l->how, i))
       return dv_fail(l->error, DVBF_ARGUMENT,
-                     "%s = %.60s: %.200s is a CSV file, which has no arrays; an empty field marks what is "
-                     "missing, a column named sequence tells sequences apart",
+                     "%s = %.60s: %.200s is a CSV file, which has no arrays; leave fields empty where values "
+                     "are missing, and identify sequences by a column named sequence",
                      dv_role_setting(i), dv_role_text(l->how, i), l->archive->path);
   return DVBF_OK;
 }
@@ -702,7 +703,7 @@ dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_setting
 
 dvbf_status dvbf_data_read_files(dvbf_data **out, const char *const *paths, size_t count,
                                  const dvbf_settings *how, dvbf_error *error) {
-  if (!count) return dv_fail(error, DVBF_ARGUMENT, "data: no file is named; name at least one");
+  if (!count) return dv_fail(error, DVBF_ARGUMENT, "data: no file is given; name at least one");
   return make_data(out, paths, NULL, count, how, error);
 }
 

@@ -234,7 +234,7 @@ static dvbf_status mark(const dv_layout *l, const dv_named_array *list, const ep
       chosen[dv_part_at(&all->list[0].array, sizeof *all->list, all->count, (size_t)(array - a->arrays))] =
           true;
     else
-      status = dv_fail_file(l->error, a->path, "%.64s names %s, which is not there; correct the list",
+      status = dv_fail_file(l->error, a->path, "%.64s names %s, which does not exist; correct the list",
                             list->name, names[k]);
   }
   dv_free(names);
@@ -293,8 +293,8 @@ dvbf_status dv_layout_episodes(dv_layout *l, bool *found) {
   dvbf_status status = roles ? find_episodes(l, &all) : dv_fail_memory(l->error, "reading data");
   if (!status && all.arrays) {
     roles[0].count = 1; /* the array itself */
-    dv_archive_note(l->archive, "arr_0, arr_1, ... are taken as sequences; --outputs arr_0 --inputs arr_1 "
-                                "says that they are one of x and one of u");
+    dv_archive_note(l->archive, "arr_0, arr_1, ... are treated as sequences; if they are x and u instead, "
+                                "give --outputs arr_0 --inputs arr_1");
   }
   bool groups = !status && all.count && !all.arrays;
   for (int role = 0; groups && role < DV_ROLE_LENGTH && !status && (!role || roles[0].count); role++)

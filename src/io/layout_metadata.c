@@ -96,7 +96,7 @@ static double scalar(const dv_layout *l, const char *name) {
   if (dv_archive_read(l->archive, array, 0, 1, DV_DOUBLES(&value), NULL)) return NAN;
   for (size_t i = 1; i < files; i++)
     if (dv_archive_read(l->archive, array, i, 1, DV_DOUBLES(&other), NULL) || other != value) {
-      dv_archive_note(l->archive, "%.32s is not the same in all files, and is not used", array->name);
+      dv_archive_note(l->archive, "%.32s differs between files and is not used", array->name);
       return NAN;
     }
   dv_layout_mark_used(l, array, "sample time");
@@ -127,8 +127,8 @@ static dvbf_status find_times(const dv_layout *l) {
   if (!status && step > 0 && !odd) l->data->sample_time = step;
   if (!status && odd)
     dv_archive_note(l->archive,
-                    "%.32s: %zu of its steps are not like the others; steps are taken as equally long, a CSV "
-                    "file with that column would be put on a grid",
+                    "%.32s: %zu of its steps differ from the others; all steps are assumed to be equally "
+                    "long (a CSV file with that column would be put on a grid)",
                     array->name, odd);
   dv_layout_mark_used(l, array, odd ? "time, which is irregular" : "time");
   dv_free(times);
@@ -195,7 +195,7 @@ dvbf_status dv_layout_ends(const dv_layout *l, const dv_named_array *x, size_t *
   dv_free(ends);
   if (!*out) return dv_fail_memory(l->error, "reading data");
   *count = n;
-  if (told) dv_archive_note(l->archive, "%zu sequences, as arrays of the file say where they end", n);
+  if (told) dv_archive_note(l->archive, "%zu sequences, whose ends are given by arrays in the file", n);
   return DVBF_OK;
 }
 
@@ -249,7 +249,7 @@ static dvbf_status ask_for_inputs(const dv_layout *l) {
   }
   if (count)
     snprintf(data->question, sizeof data->question,
-             "some columns look like inputs, as they drive the others and are not driven by them; say "
+             "some columns look like inputs, as they drive the others and are not driven by them; give "
              "--inputs %.119s, or --inputs none",
              list);
   dv_free(inputs);

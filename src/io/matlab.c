@@ -38,10 +38,10 @@ static const char *trouble_of(const matvar_t *v) {
   if (v->class_type == MAT_C_OBJECT || v->class_type == MAT_C_OPAQUE || v->class_type == MAT_C_FUNCTION)
     return "is an object; in MATLAB: store its numbers, as x = z.OutputData; u = z.InputData; "
            "save('new.mat', 'x', 'u')";
-  if (v->class_type == MAT_C_STRUCT) return "is a structure of several; store its fields as variables";
+  if (v->class_type == MAT_C_STRUCT) return "is an array of structures; store its fields as variables";
   if (v->class_type == MAT_C_SPARSE) return "is sparse; in MATLAB: x = full(x)";
-  if (!is_number(v->class_type)) return "is of a class that is not read; store numbers";
-  return v->isComplex ? "holds complex numbers; store their parts apart" : NULL;
+  if (!is_number(v->class_type)) return "is of an unsupported class; store numbers";
+  return v->isComplex ? "holds complex numbers; store real and imaginary parts as columns" : NULL;
 }
 
 static const dv_number number_of[] = {
@@ -165,8 +165,7 @@ static dvbf_status matlab_open(dv_archive *a, int descriptor, const dv_data_sett
   snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", descriptor);
   if (whole) f->file = Mat_Open(access(open_file, R_OK) ? a->path : open_file, MAT_ACC_RDONLY);
   if (!dv_sandbox_enter() || !f->file)
-    return dv_fail_file(error, a->path,
-                        "is a file of MATLAB that is damaged or cut short; save or copy it again");
+    return dv_fail_file(error, a->path, "is a damaged or truncated MATLAB file; save or copy it again");
   return list_variables(f, (double)about.st_size, error);
 }
 #else
@@ -177,7 +176,7 @@ typedef dv_archive matlab_file;
 static dvbf_status matlab_open(dv_archive *a, int descriptor, const dv_data_settings *how,
                                dvbf_error *error) {
   return dv_fail_file(error, a->path,
-                      "is a file of MATLAB, and dvbf was built without libmatio, which reads it; in MATLAB: "
+                      "is a MATLAB file, and dvbf was built without libmatio, which reads it; in MATLAB: "
                       "save('new.mat', 'x', 'u', '-v7.3'), or build dvbf where libmatio-dev is installed");
 }
 #endif

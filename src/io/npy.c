@@ -95,13 +95,13 @@ static const char *read_type(const char *text, dv_npy *npy, dv_named_array *arra
       return NULL;
     }
   switch (text[1]) {
-  case 'O': return "holds objects; store numbers, best of type float32 or uint8";
+  case 'O': return "holds objects; store numbers, preferably float32 or uint8";
   case 'U':
-  case 'S': return "holds text; store numbers, best of type float32 or uint8";
+  case 'S': return "holds text; store numbers, preferably float32 or uint8";
   case 'c': return "holds complex numbers; store real and imaginary parts as columns";
   case 'M':
-  case 'm': return "holds times; store numbers, best of type float32";
-  case 'V': return "holds structures; store numbers, best of type float32 or uint8";
+  case 'm': return "holds times; store numbers, preferably float32";
+  case 'V': return "holds structures; store numbers, preferably float32 or uint8";
   default: return "holds numbers of an unusual width; store float32 or uint8";
   }
 }
@@ -118,7 +118,7 @@ static const char *read_dictionary(const char *text, size_t length, dv_npy *npy,
     expect(&h, ":");
     if (!strcmp(key, "descr")) {
       descr++;
-      if (next_is(&h, "[")) return "holds structures; store numbers, best of type float32 or uint8";
+      if (next_is(&h, "[")) return "holds structures; store numbers, preferably float32 or uint8";
       read_string(&h, value, sizeof value);
       type = !h.failed ? read_type(value, npy, array) : NULL;
     } else if (!strcmp(key, "fortran_order")) {
@@ -179,7 +179,7 @@ void dv_npy_describe(dv_npy *npy, dv_named_array *array, dv_npy_bytes *bytes, vo
   if (trouble == bad_header) array->rank = 0;
   array->fortran = array->fortran && array->rank > 1;
   if (!array->trouble && cut_short(npy, array, size))
-    array->trouble = "is cut short: its shape needs more values than there are; make or copy the file again";
+    array->trouble = "is truncated: its shape needs more values than there are; make or copy the file again";
 }
 
 /* ---- Values ---- */
@@ -213,7 +213,7 @@ const char *dv_npy_file_bytes(void *from, uint64_t offset, size_t n, unsigned ch
   while (n) {
     ssize_t got = pread(*descriptor, out, n, (off_t)offset);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return "the file was cut short while in use, or the disk fails";
+    if (got <= 0) return "the file was truncated while in use, or the disk is failing";
     out += got;
     offset += (uint64_t)got;
     n -= (size_t)got;

@@ -135,7 +135,7 @@ static const char *refuse_entry(const zip_stat_t *about) {
     return "is damaged: its two sizes differ; make or copy the file again";
   if (about->size / DEFLATE_LIMIT > about->comp_size ||
       (about->size > large && about->size / USUAL > about->comp_size))
-    return "is far larger than its compressed bytes can be; store it with numpy.savez, uncompressed";
+    return "is far larger than its compressed bytes allow; store it with numpy.savez, uncompressed";
   return NULL;
 }
 
@@ -147,10 +147,9 @@ static const char *foreign_entry(const char *name) {
     return "is an Excel file; in Excel or LibreOffice, save it as CSV, or in Python: "
            "pandas.read_excel(FILE).to_csv(\"data.csv\", index=False)";
   if (!strcmp(name, "META-INF/manifest.xml"))
-    return "is a spreadsheet of LibreOffice; save it as CSV there, or: soffice --convert-to csv FILE";
+    return "is a LibreOffice spreadsheet; save it as CSV there, or: soffice --convert-to csv FILE";
   if (dv_text_ends_in(name, "/data.pkl"))
-    return "is a file of PyTorch; in Python: x = torch.load(FILE), then numpy.savez(\"data.npz\", "
-           "x=x.numpy())";
+    return "is a PyTorch file; in Python: x = torch.load(FILE), then numpy.savez(\"data.npz\", x=x.numpy())";
   if (!strcmp(last, ".zarray") || !strcmp(last, "zarr.json"))
     return "is a Zarr archive; in Python: numpy.savez(\"data.npz\", **zarr.open(FILE))";
   return NULL;
@@ -161,7 +160,7 @@ static dvbf_status add_entry(npz_file *f, zip_uint64_t index, zip_uint64_t *tota
   char name[DV_ARRAY_NAME];
   entry *e = &f->entries[f->count];
   if (zip_stat_index(f->zip, index, 0, &about) || !(about.valid & ZIP_STAT_NAME))
-    return dv_fail_file(error, f->base.path, "its list of arrays is damaged; make or copy it again");
+    return dv_fail_file(error, f->base.path, "its list of arrays is damaged; make or copy the file again");
   size_t length = strlen(about.name);
   const char *foreign = foreign_entry(about.name);
   if (foreign) return dv_fail_file(error, f->base.path, "%s", foreign);
@@ -194,8 +193,8 @@ static dvbf_status add_entries(npz_file *f, int descriptor, dvbf_error *error) {
   for (zip_int64_t i = 0; i < count && !status; i++) status = add_entry(f, (zip_uint64_t)i, &total, error);
   /* Entries that share their bytes would make much of little. */
   if (!status && (fstat(descriptor, &about) || total > (zip_uint64_t)about.st_size))
-    status =
-        dv_fail_file(error, f->base.path, "its arrays overlap in the file; make it again with numpy.savez");
+    status = dv_fail_file(error, f->base.path,
+                          "its arrays overlap in the file; make the file again with numpy.savez");
   return status;
 }
 
@@ -221,7 +220,7 @@ static dvbf_status npz_open(dv_archive *a, int descriptor, const dv_data_setting
   if (dv_sandbox_enter()) f->zip = zip_open_from_source(source, ZIP_RDONLY, NULL);
   if (!f->zip) zip_source_free(source);
   if (!f->zip)
-    return dv_fail_file(error, a->path, "is an archive that is damaged or cut short; make or copy it again");
+    return dv_fail_file(error, a->path, "is a damaged or truncated archive; make or copy it again");
   return add_entries(f, descriptor, error);
 }
 
@@ -319,7 +318,7 @@ static dvbf_status write_archive(const char *temporary, const char *path, const 
   if (done && !zip_close(archive)) return DVBF_OK;
   zip_error_t reason;
   zip_error_init_with_code(&reason, code);
-  dv_report(error, DVBF_IO, "%.200s: cannot be written: %.200s; what was there before is unchanged", path,
+  dv_report(error, DVBF_IO, "%.200s: cannot be written: %.200s; any earlier file is unchanged", path,
             zip_error_strerror(archive ? zip_get_error(archive) : &reason));
   zip_error_fini(&reason);
   zip_discard(archive);

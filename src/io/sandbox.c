@@ -178,15 +178,15 @@ static const char *lost(proxy *p) {
   int signal = end_process(p, 200);
   p->base.lost = p->remedy;
   if (signal == SIGKILL)
-    snprintf(p->remedy, sizeof p->remedy, "the process that read it was killed, perhaps for want of memory");
+    snprintf(p->remedy, sizeof p->remedy, "the process that read it was killed, perhaps for lack of memory");
   else if (signal)
     snprintf(p->remedy, sizeof p->remedy,
-             "the library that reads this format crashed on it (%s) in a process of its own; the file is "
-             "damaged, or made to do harm: make or copy it again",
+             "the library that reads this format crashed on it (%s) in a separate process; the file is "
+             "damaged or malicious: make or copy it again",
              strsignal(signal));
   else
     snprintf(p->remedy, sizeof p->remedy,
-             "the process that reads it ended or gave no answer for %d seconds; the file is damaged, so make "
+             "the process that reads it ended or did not answer for %d seconds; the file is damaged, so make "
              "or copy it again",
              ANSWER_SECONDS);
   return p->remedy;
@@ -322,14 +322,14 @@ static dvbf_status greet(proxy *p, size_t format, int descriptor, const dv_data_
   /* Until it answers it has seen nothing of the file, so that its end is not the file's doing. */
   if (!dv_send(p->socket, &order, sizeof order) || !dv_receive(p->socket, &up, 1, ANSWER_SECONDS)) {
     end_process(p, 0);
-    return dv_fail(error, DVBF_IO, "the process of a sandbox ends at once");
+    return dv_fail(error, DVBF_IO, "the sandbox process exits immediately");
   }
   *started = true;
   if (!dv_receive(p->socket, &back, sizeof back, ANSWER_SECONDS))
     return dv_fail_file(error, p->base.path, "cannot be read; %s", lost(p));
   back.message[sizeof back.message - 1] = 0;
   *started = back.locked;
-  if (!back.locked) return dv_fail(error, DVBF_IO, "the system refuses what a sandbox needs");
+  if (!back.locked) return dv_fail(error, DVBF_IO, "the system does not allow what a sandbox needs");
   if (back.status)
     return dv_fail(
         error, back.status == DVBF_MEMORY || back.status == DVBF_IO ? (dvbf_status)back.status : DVBF_FORMAT,
@@ -348,6 +348,6 @@ dvbf_status dv_sandbox_open(dv_archive **out, size_t format, const char *path, i
   pthread_mutex_init(&p->lock, NULL);
   p->socket = p->file = -1;
   *out = &p->base;
-  if (!start(p, descriptor)) return dv_fail(error, DVBF_IO, "the process of a sandbox cannot be started");
+  if (!start(p, descriptor)) return dv_fail(error, DVBF_IO, "the sandbox process cannot be started");
   return greet(p, format, descriptor, how, started, error);
 }

@@ -85,7 +85,7 @@ static size_t writer_of(const char *path) {
 dvbf_status dvbf_arrays_check_path(const char *path, dvbf_error *error) {
   char endings[DVBF_FORMATS];
   if (writer_of(path) < WRITERS) return DVBF_OK;
-  return dv_fail(error, DVBF_ARGUMENT, "%.200s: its ending names no format; %s does", path,
+  return dv_fail(error, DVBF_ARGUMENT, "%.200s: its ending is not that of a known format; use %s", path,
                  dv_writers_listed("", endings));
 }
 

@@ -350,7 +350,7 @@ static dvbf_status write_csv(const estimate_file *o, const char *path, dvbf_erro
   size_t size = o->e->steps * o->e->n_x;
   if (o->e->x_samples && !o->samples)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "%.200s: a table with a row for each step has no room for x-samples; leave them out, or "
+                   "%.200s: a table with one row for each step cannot hold x-samples; leave them out, or "
                    "write .h5, .npz or .mat",
                    path);
   csv_writer w = {.o = o, .truth = dv_calloc(size ? size : 1, sizeof *w.truth), .fraction = fraction_of(o)};
@@ -375,7 +375,7 @@ static dvbf_status write_csv(const estimate_file *o, const char *path, dvbf_erro
 dvbf_status dvbf_estimates_check_path(const char *path, dvbf_error *error) {
   char endings[DVBF_FORMATS];
   if (dv_text_ends_in(path, ".csv") || !dvbf_arrays_check_path(path, NULL)) return DVBF_OK;
-  return dv_fail(error, DVBF_ARGUMENT, "%.200s: its ending names no format; %s does", path,
+  return dv_fail(error, DVBF_ARGUMENT, "%.200s: its ending is not that of a known format; use %s", path,
                  dvbf_formats(true, endings));
 }
 
@@ -384,12 +384,11 @@ static dvbf_status check_request(const estimate_file *o, const char *work, dvbf_
   bool found = false;
   for (int i = 0; i < 4; i++) found = found || !strcmp(work, known[i]);
   if (!found)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "estimates are of the work \"filter\", \"smooth\", \"predict\" or \"sample\", not \"%.40s\"", work);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "work must be \"filter\", \"smooth\", \"predict\" or \"sample\", not \"%.40s\"", work);
   if (o->samples && !o->e->x_samples)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "samples need x_samples, as the table \"sample\" of settings makes them");
+                   "the work \"sample\" needs x_samples; estimate with settings of the table \"sample\"");
   if (o->sequences && (!o->sequences->count || o->sequences->n_x != o->e->n_x))
     return dv_fail(error, DVBF_ARGUMENT,
                    "x of the estimates has %zu columns, x of the data %zu; they must be the same", o->e->n_x,

@@ -48,7 +48,7 @@ dvbf_status dv_smoothed_init(dv_smoothed *out, const dv_state_space *s, int step
   *out = (dv_smoothed){.steps = steps, .n_z = s->n_z};
   size_t size = place(out, &p, s->n_z, s->n_x, steps);
   out->memory = dv_calloc(size, sizeof *out->memory);
-  if (!out->memory) return dv_fail_memory(error, "smoothing a sequence; shorter ones need less");
+  if (!out->memory) return dv_fail_memory(error, "smoothing a long sequence");
   return DVBF_OK;
 }
 

@@ -122,8 +122,8 @@ static void record_categorical(dvbf_program *p, const dvbf_model *m, dvbf_value 
   size_t count = 0;
   if (!fits(m))
     dvbf_refuse(p->graph,
-                "categories = %.100s: must be the columns of each group, whole numbers from 2 on with commas "
-                "between, which add up to the %d columns of x; empty: one group",
+                "categories = %.100s: must be the number of columns of each group, whole numbers from 2 "
+                "separated by commas, which add up to the %d columns of x; empty: one group",
                 m->settings->categories, m->n_x);
   for (; next(&g); count++) groups[count] = (group){.first = g.first, .size = g.size};
   dv_record_output(p, m, hidden);

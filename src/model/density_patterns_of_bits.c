@@ -121,7 +121,7 @@ static bool recur(const dvbf_sequences *train, const dv_statistics *x, size_t *c
 
 static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
   size_t count;
-  return recur(train, x, &count) ? "a few frames of 0 and 1 come again and again" : NULL;
+  return recur(train, x, &count) ? "a few frames of 0 and 1 recur" : NULL;
 }
 
 static void choose(const dvbf_sequences *train, const dv_statistics *x, char *value, size_t size) {

@@ -114,7 +114,7 @@ static void record_student(dvbf_program *p, const dvbf_model *m, dvbf_value hidd
   if (fixed && freedom < 2.001)
     dvbf_refuse(p->graph,
                 "degrees-of-freedom = %g: must be 0, to learn them, or at least 2.001, as x has no variance "
-                "with fewer; 4 bears strong outliers",
+                "with fewer; 4 tolerates strong outliers",
                 freedom);
   dv_record_output(p, m, hidden);
   p->shape[0] = dv_record_log_sigma(p, m, hidden);

@@ -32,7 +32,7 @@ static dvbf_value universal(dvbf_program *p, const dvbf_model *m) {
   if (!n) return DVBF_NONE;
   double *first = n > 1 << 24 ? NULL : dv_calloc(n, sizeof *first);
   if (n > 1 << 24)
-    dvbf_refuse(g, "%zu universal parameters are too many; fewer systems or latent dimensions need less", n);
+    dvbf_refuse(g, "%zu universal parameters are too many; use fewer systems or latent dimensions", n);
   else if (!first)
     dv_graph_refuse_memory(g);
   if (!first) return DVBF_NONE;
@@ -132,7 +132,7 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
   dv_dense_in more = {"mask", mask, DV_SCALE_RECOGNITION, false};
   if (later.buffer >= 0) more = (dv_dense_in){"later", later, 0.5 / sqrt((double)s->hidden), false};
   if (s->recognition == DV_SMOOTHING && mask.buffer >= 0)
-    dvbf_refuse(g, "recognition = smoothing takes mask-input = off or step, not dimension");
+    dvbf_refuse(g, "recognition = smoothing needs mask-input = off or step, not dimension");
   r.network =
       dv_hidden(g, s, "recognition", x->steps, (dvbf_first){0},
                 (dv_dense_in[4]){

@@ -147,7 +147,7 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
 const dvbf_model_class dv_model_e2c = {.name = "e2c",
                                        .settings = "training limits e2c",
                                        .no_weights =
-                                           "its objective is no bound and its transition has no noise",
+                                           "its objective is not a bound and its transition has no noise",
                                        .start_frames = dv_one_frame,
                                        .whole = whole,
                                        .start = start,

@@ -498,7 +498,7 @@ static dvbf_status exact(const dvbf_model_class *self, const dvbf_model *m, cons
   end(&w);
   if (!status && !sound)
     status = dv_fail(error, DVBF_FORMAT,
-                     "the noise of this linear model has no positive covariance; identify it anew");
+                     "the noise of this linear model has no positive covariance; train the model again");
   return status;
 }
 

@@ -111,15 +111,16 @@ bool dv_model_can_filter(const dvbf_model *m) {
 
 dvbf_status dv_model_needs_filter(const dvbf_model *m, const char *instead, dvbf_error *error) {
   if (dv_model_can_filter(m)) return DVBF_OK;
-  return dv_fail(error, DVBF_ARGUMENT, "a %s cannot filter: %s; model = %s can%s", m->type->name,
-                 m->type->no_filter ? m->type->no_filter : "it has no recorder for a step",
+  return dv_fail(error, DVBF_ARGUMENT, "the model %s cannot filter: %s; model = %s can%s", m->type->name,
+                 m->type->no_filter ? m->type->no_filter : "it does not record single steps",
                  model_that(FILTERS)->name, instead);
 }
 
 dvbf_status dv_model_needs_weights(const dvbf_model *m, dvbf_error *error) {
   if (!m->type->no_weights) return DVBF_OK;
-  return dv_fail(error, DVBF_ARGUMENT, "a %s has no particles: %s; filter and predict work without them",
-                 m->type->name, m->type->no_weights);
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "the model %s has no particles: %s; filter and predict work without them", m->type->name,
+                 m->type->no_weights);
 }
 
 /* ---- Making a model ---- */
@@ -128,11 +129,10 @@ dvbf_status dv_model_needs_weights(const dvbf_model *m, dvbf_error *error) {
 static dvbf_status check_contraction(const dvbf_model *m, dvbf_error *error) {
   dv_systems systems;
   if (!(m->settings->contraction > 0) || dv_model_systems(m, &systems)) return DVBF_OK;
-  return dv_fail(
-      error, DVBF_ARGUMENT,
-      "contraction = %g: %.40s is not made of linear systems; with contraction = 0 it can be trained, "
-      "and state-limit bounds it too",
-      m->settings->contraction, m->transition ? m->transition->name : m->type->name);
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "contraction = %g: %.40s is not made of linear systems; set contraction = 0, and bound the "
+                 "state with state-limit",
+                 m->settings->contraction, m->transition ? m->transition->name : m->type->name);
 }
 
 /* The user's own transition, which the model must take, or that of the settings. */
@@ -140,8 +140,8 @@ static dvbf_status choose_transition(dvbf_model *m, const dv_own *own, dvbf_erro
   const dvbf_transition *given = own ? own->transition : NULL;
   if (given && !m->type->takes_transition)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "a %s takes no transition of one's own, such as \"%.40s\"; model = %s does", m->type->name,
-                   given->name, model_that(TAKES_TRANSITION)->name);
+                   "the model %s accepts no custom transition such as \"%.40s\"; model = %s does",
+                   m->type->name, given->name, model_that(TAKES_TRANSITION)->name);
   m->transition = given ? given : m->type->takes_transition ? dv_transition_of(m->settings) : NULL;
   return DVBF_OK;
 }
@@ -246,7 +246,7 @@ static dvbf_status check_part(const dvbf_model *m, const dvbf_model *part, dvbf_
   if (part->n_x == m->n_x && part->n_u == m->n_u && !part->n_others && !part->linear) return DVBF_OK;
   return dv_fail(
       error, DVBF_ARGUMENT,
-      "a model of x of %d columns and u of %d, with %d parts, cannot be a part of one of %d and %d",
+      "a model with %d columns of x and %d of u, and %d parts, cannot be part of a model with %d and %d",
       part->n_x, part->n_u, part->n_others + (part->linear != NULL), m->n_x, m->n_u);
 }
 
@@ -363,11 +363,10 @@ const dvbf_settings *dvbf_model_settings(const dvbf_model *m) {
 
 dvbf_status dv_model_takes(const dvbf_model *m, const dvbf_sequences *s, dvbf_error *error) {
   if (s->n_x != (size_t)m->n_x || s->n_u != (size_t)m->n_u)
-    return dv_fail(
-        error, DVBF_FORMAT,
-        "the model was trained on x of %d columns and u of %d, the data have %zu and %zu; use data of the "
-        "same kind",
-        m->n_x, m->n_u, s->n_x, s->n_u);
+    return dv_fail(error, DVBF_FORMAT,
+                   "the model was trained on %d columns of x and %d of u, but the data have %zu and %zu; use "
+                   "data with the same columns",
+                   m->n_x, m->n_u, s->n_x, s->n_u);
   dvbf_status status = dv_sequences_validate(s, "data", "", error);
   return status ? status : dv_density_check(m, s, error);
 }

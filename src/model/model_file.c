@@ -234,9 +234,10 @@ static dvbf_status check_own_part(const dv_tensor_file *f, const char *what, con
                                   dvbf_error *error) {
   const char *name = dv_meta_get(f, what);
   if (!strcmp(name ? name : "", wanted ? wanted : "")) return DVBF_OK;
-  return dv_fail(error, DVBF_FORMAT,
-                 "%s: was trained with the %s \"%.40s\", not \"%.40s\"; load it with its own", f->path, what,
-                 name ? name : "of the settings", wanted ? wanted : "of the settings");
+  return dv_fail(
+      error, DVBF_FORMAT,
+      "%s: was trained with the %s \"%.40s\", not \"%.40s\"; load it with the one it was trained with",
+      f->path, what, name ? name : "of the settings", wanted ? wanted : "of the settings");
 }
 
 static dvbf_status check_parts(const dv_tensor_file *f, const dvbf_model *m, dvbf_error *error) {
@@ -296,8 +297,8 @@ static dvbf_status load_others(dvbf_model *m, dv_tensor_file *f, size_t *room, d
     prefix_of(prefix, k, members);
     status = load_part(&part, NULL, f, room, error);
     if (!status && (part->n_x != m->n_x || part->n_u != m->n_u))
-      status = dv_fail(error, DVBF_FORMAT, "%s: its part %s is a model of other data; it is damaged", f->path,
-                       prefix);
+      status = dv_fail(error, DVBF_FORMAT, "%s: its part %s is a model of other data; the file is damaged",
+                       f->path, prefix);
     if (!status)
       status = (k < members ? dv_model_add_member : dv_model_set_linear)(m, part, error);
     else

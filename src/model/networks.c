@@ -144,8 +144,8 @@ static void mlp(dvbf_program *p, const dvbf_model *m, int frames, dvbf_value hea
   dv_image_encoder sight = dv_image_encoder_of(p, m, 0, frames);
   int width = sight.value.cols;
   if ((int64_t)frames * (width > m->n_u ? width : m->n_u) > INT32_MAX) {
-    dvbf_refuse(g, "initial-frames = %d: too many for frames of %d numbers; a birnn takes any number", frames,
-                width);
+    dvbf_refuse(g, "initial-frames = %d: too many for frames of %d numbers; initial = birnn takes any number",
+                frames, width);
     return;
   }
   dvbf_value x = beside(g, sight.value),
@@ -254,16 +254,16 @@ static void open_innovation(dvbf_program *p, const dvbf_model *m, dv_expected *e
   int steps = e->values.steps;
   dvbf_value u = dv_emission_control(p, m, 1, steps);
   if (dv_convolves(m))
-    dvbf_refuse(g,
-                "recognition-input = innovation needs network = dense; recognition-input = frame takes any");
+    dvbf_refuse(g, "recognition-input = innovation needs network = dense; recognition-input = frame works "
+                   "with any network");
   if (s->emission_sees && s->emission_sees < m->n_z)
     dvbf_refuse(g,
-                "emission-sees = %d: recognition-input = innovation needs all of z, which is 0; "
-                "recognition-input = prediction takes any",
+                "emission-sees = %d: recognition-input = innovation needs all of z, emission-sees = 0; "
+                "recognition-input = prediction works with any value",
                 (int)s->emission_sees);
   if (m->density->joint)
     dvbf_refuse(g, "recognition-input = innovation needs a likelihood of single values, not of groups; "
-                   "recognition-input = frame takes any");
+                   "recognition-input = frame works with any likelihood");
   e->e = dvbf_slab(g, steps, m->n_x);
   e->emission = dv_hidden(
       g, s, "emission", steps, (dvbf_first){.scale = 0.5},

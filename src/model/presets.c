@@ -64,7 +64,7 @@ static const preset presets[] = {
      "filter-dropout-end = 0\n"
      "filter-dropout-until = 0.375\n",
      "pendulum", NULL},
-    {"paper-pendulum", "the paper's appendix for the pendulum, to the letter where it trains",
+    {"paper-pendulum", "the paper's appendix for the pendulum, unchanged where that trains",
      PAPER_DVBF "latent = 3\n", "pendulum", NULL},
     {"dkf-pendulum", "ours for a Deep Kalman Filter on the pendulum",
      "model = dkf\n"
@@ -94,7 +94,7 @@ static const preset presets[] = {
      "starts = 1\n",
      "pendulum", NULL},
     {"paper-dkf-pendulum",
-     "the paper's appendix for the DKF, to the letter; it gives no number of updates, 20000 is our choice",
+     "the paper's appendix for the DKF, unchanged; the number of updates, 20000, is our choice",
      "model = dkf\n"
      "latent = 3\n"
      "hidden = 128\n"
@@ -138,7 +138,7 @@ static const preset presets[] = {
      "ball", NULL},
     {"paper-ball", "the paper's appendix for the bouncing ball, on 500 sequences", PAPER_DVBF "latent = 4\n",
      "ball", "train = 500\n"},
-    {"cart-pole", "ours for a pole that a cart balances, from few frames near upright",
+    {"cart-pole", "ours for a pole balanced by a cart, from few frames near upright",
      "latent = 16\n"
      "initial-frames = 2\n"
      "universal = point\n"

@@ -120,7 +120,7 @@ static void record_paths(dvbf_program *p, const dvbf_model *m, int samples) {
   dvbf_graph *g = p->graph;
   int term = dvbf_term(g, DVBF_IMPORTANCE, -1);
   if (dv_blocks_of(g, m, p->steps).count > 1)
-    dvbf_refuse(g, "importance-samples takes sequences whole: window must be below 512");
+    dvbf_refuse(g, "importance-samples needs whole sequences: window must be below 512");
   dvbf_value first = record_ratio(p, &p->first), later = record_ratio(p, &p->later);
   dv_record_importance(g, term, samples, p->ln_p, first, later, p->weight);
 }
@@ -128,13 +128,14 @@ static void record_paths(dvbf_program *p, const dvbf_model *m, int samples) {
 static bool can_resample(dvbf_program *p, const dvbf_model *m) {
   const dv_train_settings *s = m->settings;
   if (!m->type->start || !m->type->step || m->type->no_weights)
-    dvbf_refuse(p->graph, "resample = on needs a model that can filter, which %s cannot: leave it off",
+    dvbf_refuse(p->graph,
+                "resample = on needs a model that can filter, which the model %s cannot; leave it off",
                 m->type->name);
   else if (m->type->rows_share && m->type->rows_share(m->type, m->settings_object))
-    dvbf_refuse(p->graph, "resample = on takes universal = point, and not a distribution");
+    dvbf_refuse(p->graph, "resample = on needs universal = point, not a distribution");
   else if (s->recognition == DV_SMOOTHING)
     dvbf_refuse(p->graph,
-                "resample = on takes recognition = filtering: a particle filter sees no later frames");
+                "resample = on needs recognition = filtering: a particle filter sees no later frames");
   else
     return true;
   return false;
@@ -182,7 +183,7 @@ static void record_one_step(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   int term = dvbf_term(g, DVBF_ONE_STEP, -1);
   if (p->predicted.buffer < 0) {
-    dvbf_refuse(g, "one step ahead is predicted only where recognition-input = innovation");
+    dvbf_refuse(g, "one-step predictions need recognition-input = innovation");
     return;
   }
   int start = dv_model_start_frames(m), first = start > 1 && start < p->steps ? start : 1,
@@ -200,8 +201,8 @@ static void record_bound(dvbf_program *p, const dvbf_model *m) {
     return;
   }
   if (dv_graph_training(g) && m->settings->resample)
-    dvbf_refuse(g, "resample = on has nothing to choose from with importance-samples = 1, which must be 2 to "
-                   "256; 8 are a good number");
+    dvbf_refuse(g, "resample = on has nothing to choose from with importance-samples = 1, which must be in "
+                   "[2, 256]; 8 works well");
   int reconstruction = dvbf_term(g, DVBF_RECONSTRUCTION, -1), kl = dvbf_term(g, DVBF_KL_W, 1);
   if (m->type->emission || dv_blocks_of(g, m, p->steps).count == 1) {
     record_emission(p, m);
@@ -273,8 +274,8 @@ dvbf_status dv_program_record(dvbf_program *p, const dvbf_model *m, int steps, i
   *p = (dvbf_program){0};
   if (steps < dv_model_least_steps(m))
     return dv_fail(error, DVBF_FORMAT,
-                   "sequences of %d step tell a %s nothing of time: at least 2 are needed; model = %s takes "
-                   "single frames",
+                   "sequences of %d step tell the model %s nothing about time: at least 2 steps are needed; "
+                   "model = %s takes single frames",
                    steps, m->type->name, dv_model_timeless());
   dvbf_status status = begin_recording(p, m, steps, rows, flags, error);
   if (status) return status;

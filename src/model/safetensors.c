@@ -227,7 +227,7 @@ dvbf_status dv_tensors_open(dv_tensor_file *f, const char *path, const dv_tensor
   if (status) return status;
   uint64_t length = f->size >= 8 ? get_word(f->bytes, 8) : 0;
   if (f->size < 8 || length > MAX_HEADER || length > f->size - 8)
-    return dv_fail(error, DVBF_FORMAT, "%s: is not a safetensors file, or is cut short", path);
+    return dv_fail(error, DVBF_FORMAT, "%s: is not a safetensors file, or is truncated", path);
   f->data = 8 + (size_t)length;
   f->header = read_json((const char *)f->bytes + 8, (size_t)length, &trouble);
   if (!f->header && !*trouble.text) return dv_fail_memory(error, "reading a file");
@@ -308,7 +308,7 @@ static dvbf_status read_tensor(const dv_tensor_file *f, dv_tensor *t, dvbf_error
   size_t bytes = entries_of(t) * sizeof(float), room = f->size - f->data;
   if (json_array_size(offsets) != 2 || begin < 0 || end < begin || (uint64_t)end > room ||
       (uint64_t)(end - begin) != bytes)
-    return dv_fail(error, DVBF_FORMAT, "%s: tensor %s lies outside the file; it is cut short or damaged",
+    return dv_fail(error, DVBF_FORMAT, "%s: tensor %s lies outside the file, which is truncated or damaged",
                    f->path, t->name);
   t->begin = (size_t)begin;
   return read_values(f, t, error);
@@ -322,12 +322,12 @@ static dvbf_status refuse_overlap(const dv_tensor_file *f, const dv_tensor *tens
     for (int j = 0; j < i; j++)
       if (tensors[i].begin < tensors[j].begin + entries_of(&tensors[j]) * sizeof(float) &&
           tensors[j].begin < tensors[i].begin + entries_of(&tensors[i]) * sizeof(float))
-        return dv_fail(error, DVBF_FORMAT, "%s: tensors %s and %s overlap; it is damaged", f->path,
+        return dv_fail(error, DVBF_FORMAT, "%s: tensors %s and %s overlap; the file is damaged", f->path,
                        tensors[j].name, tensors[i].name);
   for (int i = 0; i < n; i++) left -= entries_of(&tensors[i]) * sizeof(float);
   if (left)
-    return dv_fail(error, DVBF_FORMAT, "%s: %zu of its bytes belong to no tensor; it is damaged", f->path,
-                   left);
+    return dv_fail(error, DVBF_FORMAT, "%s: %zu of its bytes belong to no tensor; the file is damaged",
+                   f->path, left);
   return DVBF_OK;
 }
 

@@ -138,7 +138,7 @@ static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings,
                           dvbf_error *error) {
   int n = dv_latent(self, settings);
   if (n <= MOST_LATENT) return DVBF_OK;
-  return dv_fail(error, DVBF_ARGUMENT, "latent = %d: a svae takes at most %d; 3 to 8 work well", n,
+  return dv_fail(error, DVBF_ARGUMENT, "latent = %d: model = svae allows at most %d; 3 to 8 work well", n,
                  MOST_LATENT);
 }
 

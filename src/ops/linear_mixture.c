@@ -361,8 +361,7 @@ void dv_record_contract(dvbf_graph *g, dvbf_value out, dvbf_value v, const dv_sy
     return;
   }
   if (square > 1 << 24 || (size_t)s->count * kept_size(s) > 1 << 28) {
-    dvbf_refuse(g, "contraction of %d systems of %d states takes too much memory; fewer need less", s->count,
-                s->n);
+    dvbf_refuse(g, "contraction of %d systems of %d states takes too much memory; use fewer", s->count, s->n);
     return;
   }
   bool back = dv_graph_training(g);

@@ -91,8 +91,8 @@ static const dvbf_op_class local_class = {"local-step", local_forward, local_bac
 void dv_record_local(dvbf_graph *g, dvbf_value next, dvbf_value z, dvbf_value u, dvbf_value parts) {
   dvbf_value in[] = {z, u, parts};
   if (parts.cols != (3 + u.cols) * z.cols || next.cols != z.cols)
-    dvbf_refuse(g, "%d numbers are no locally linear system of %d states and %d controls", parts.cols, z.cols,
-                u.cols);
+    dvbf_refuse(g, "%d numbers do not make a locally linear system of %d states and %d controls", parts.cols,
+                z.cols, u.cols);
   dvbf_record(g, &local_class, 3, in, 1, &next, NULL, 0);
 }
 

@@ -650,7 +650,7 @@ void dv_record_messages(dvbf_graph *g, const dv_messages *m) {
   size_t room = chain_size(n, steps) * (sizeof(double) / sizeof(dvbf_real));
   chain_data data = {n, m->low, m->high, dvbf_scalar(g, DVBF_TEMPERATURE, 1), false};
   if (m->state.cols != dv_chain_state(n) || room > INT_MAX) {
-    dvbf_refuse(g, "messages of %d states cannot be passed along %d steps; fewer of either can", n, steps);
+    dvbf_refuse(g, "messages of %d states along %d steps are too large; use fewer of either", n, steps);
     return;
   }
   dvbf_value in[CHAIN_IN] = {

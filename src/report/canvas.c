@@ -66,8 +66,8 @@ static dvbf_status svg_write(const svg *out, const char *path, dvbf_error *error
   size_t tail = sizeof end - 1;
   if (drawing->failed || words->failed) return dv_fail_memory(error, "drawing a picture");
   if (drawing->length < tail || memcmp(drawing->text + drawing->length - tail, end, tail))
-    return dv_fail(error, DVBF_NUMERIC,
-                   "%.200s: cairo wrote an SVG that does not end; the PNG is not affected", path);
+    return dv_fail(error, DVBF_NUMERIC, "%.200s: cairo wrote an incomplete SVG; the PNG is not affected",
+                   path);
   char name[64];
   name_of(name, sizeof name, path);
   dv_atomic_file file;

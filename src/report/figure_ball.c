@@ -39,8 +39,8 @@ static dvbf_status check(const dvbf_figure_ball *f, const plan *p, const char *p
                    "points of %zu dimensions",
                    path, f->points, f->n_z);
   if (!(p->low < p->high) || !isfinite(p->high - p->low))
-    return dv_fail(error, DVBF_ARGUMENT, "%.200s: the box runs from %g to %g; it must rise", path, p->low,
-                   p->high);
+    return dv_fail(error, DVBF_ARGUMENT, "%.200s: the box runs from %g to %g; the upper limit must be larger",
+                   path, p->low, p->high);
   dvbf_status status = dv_figure_check(f->z, f->points * f->n_z, "latent samples", error);
   if (!status) status = dv_figure_check(f->position, 2 * f->points, "positions", error);
   return status ? status : dv_figure_check(f->velocity, 2 * f->points, "velocities", error);

@@ -335,7 +335,8 @@ static const char *type_of(const char *path) {
 /* Adds a picture as a data URL. */
 static dvbf_status add_url(dv_markup *m, const char *path, dvbf_error *error) {
   const char *type = type_of(path);
-  if (!type) return dv_fail(error, DVBF_ARGUMENT, "%.200s: a picture's name must end in .svg or .png", path);
+  if (!type)
+    return dv_fail(error, DVBF_ARGUMENT, "%.200s: the name of a picture must end in .svg or .png", path);
   FILE *file = dv_open_file(path, error);
   if (!file) return DVBF_IO;
   unsigned char *bytes = dv_calloc(MOST_BYTES + 1, 1);

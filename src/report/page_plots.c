@@ -365,8 +365,9 @@ static dvbf_status add_space(space *s, dvbf_error *error) {
 
 dvbf_status dvbf_page_space(dvbf_page *page, const dvbf_space *all, dvbf_error *error) {
   if (!all->points || !all->n_z || !all->z)
-    return dv_fail(error, DVBF_ARGUMENT, "a latent space of %zu points and %zu dimensions: it needs both",
-                   all->points, all->n_z);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "a latent space of %zu points and %zu dimensions: both must be at least 1", all->points,
+                   all->n_z);
   dv_page_mark mark = dv_page_begin(page);
   space s = {.m = &page->body, .all = all};
   dvbf_status status = choose(&s, error);

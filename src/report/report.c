@@ -73,8 +73,8 @@ dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, const dv_sho
   if (!status) {
     size_t rows = all.count < 100 ? all.count : 100;
     dvbf_table t = dv_table_of(
-        "What the search has tried: errors over the whole recording, over those of the linear model", rows,
-        headings);
+        "Candidates of the search: errors over the whole recording, relative to those of the linear model",
+        rows, headings);
     for (size_t i = 0; i < rows; i++) put_row(&t, i + 1, &all.list[i]);
     status = dv_table_end(page, &t, error);
   }
@@ -90,7 +90,7 @@ static dvbf_status add_bound(dvbf_page *page, const dv_section *c, dvbf_error *e
   char caption[160], bound[DV_RESULT], deviation[DV_RESULT];
   snprintf(
       caption, sizeof caption,
-      "Lower bound in nats per %s: reconstruction less the KLs; ± is the standard deviation over samples",
+      "Lower bound in nats per %s: reconstruction minus the KLs; ± is the standard deviation over samples",
       step_name(c));
   dvbf_table t =
       dv_table_of(caption, 1, (const char *const[]){"bound", "reconstruction", kl, "KL of v", NULL});
@@ -195,9 +195,9 @@ static dvbf_status add_calibration(dvbf_page *page, const dvbf_verdict *v, dvbf_
   const dvbf_rolling *uses[] = {&v->one_step, &v->free_run};
   static const char *const names[] = {"one step", "free run"};
   if (isnan(v->one_step.coverage_90) && isnan(v->free_run.coverage_90)) return DVBF_OK;
-  dvbf_table t = dv_table_of(
-      "Calibration: how much of the data is inside the central part of what the learned model expects", 2,
-      (const char *const[]){"", "central 50 %", "central 90 %", NULL});
+  dvbf_table t =
+      dv_table_of("Calibration: share of the data inside the central intervals of the learned model", 2,
+                  (const char *const[]){"", "central 50 %", "central 90 %", NULL});
   for (size_t i = 0; i < 2; i++) {
     dv_table_put(&t, i + 1, 0, "%s", names[i]);
     dv_table_number(&t, i + 1, 1, "%.1f %%", 100 * uses[i]->coverage_50);
@@ -212,7 +212,7 @@ static dvbf_status add_nats(dvbf_page *page, const dvbf_verdict *v, dvbf_error *
   const double values[] = {v->nats.mean, v->nats.last, v->nats.learned};
   if (isnan(v->nats.learned)) return DVBF_OK;
   dvbf_table t =
-      dv_table_of("What a frame takes: −ln p", 3, (const char *const[]){"", "nats per frame", NULL});
+      dv_table_of("Negative log-likelihood, −ln p", 3, (const char *const[]){"", "nats per frame", NULL});
   for (size_t i = 0; i < 3; i++) {
     dv_table_put(&t, i + 1, 0, "%s", names[i]);
     dv_table_number(&t, i + 1, 1, "%.4g", values[i]);
@@ -306,7 +306,7 @@ static dvbf_status show_space(dvbf_page *page, const dv_section *c, const dv_poi
     columns[i] = (dvbf_space_column){p->columns[i].name, p->columns[i].values, 1, p->columns[i].cyclic,
                                      p->columns[i].group};
   char caption[80];
-  snprintf(caption, sizeof caption, "One sample of z for every %s, all of which are observed.", step_name(c));
+  snprintf(caption, sizeof caption, "One sample of z for every %s; all of them are observed.", step_name(c));
   dvbf_space space = {.caption = caption,
                       .points = p->count,
                       .n_z = p->n_z,
@@ -337,7 +337,7 @@ static dvbf_status draw_latent(dvbf_page *page, const dv_section *c, const dv_po
   }
   return dv_section_embed(
       page, c, "latent", drawn, true,
-      "The latent space along the directions that predict the state, and how well they do.",
+      "The latent space along the directions that predict the state, and how well they predict it.",
       "Latent samples coloured by angle and velocity, and predicted against true values", error);
 }
 
@@ -492,7 +492,7 @@ static dvbf_status add_settings(dvbf_page *page, const dv_section *c, const dv_s
   dv_path path;
   dvbf_settings *settings = NULL;
   if (!c->run) {
-    dv_section_message(c, "A model file alone has no settings.txt beside it to show.");
+    dv_section_message(c, "There is no settings.txt beside the model file.");
     return DVBF_OK;
   }
   dv_join(path, c->run, DVBF_RUN_SETTINGS);

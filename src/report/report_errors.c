@@ -79,7 +79,7 @@ dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, const dv_sho
   dv_path path;
   dvbf_metrics *m = NULL;
   if (!c->run) {
-    dv_section_message(c, "A model file alone has no metrics.csv beside it to draw.");
+    dv_section_message(c, "There is no metrics.csv beside the model file.");
     return DVBF_OK;
   }
   dv_join(path, c->run, DVBF_RUN_METRICS);
@@ -221,8 +221,8 @@ static dvbf_status add_horizon_plot(dvbf_page *page, const dv_section *c, const 
   snprintf(caption, sizeof caption,
            all->pictures
                ? "Prediction error by horizon, after %zu observed frames, over the variance of the pixels."
-               : "Root mean square error of free runs from %zu observed steps, by the number of steps "
-                 "ahead; from %zu place%s.",
+               : "Root mean square error of free runs from %zu observed steps, by the number of steps ahead; "
+                 "from %zu origin%s.",
            e->observed, e->origins[0], e->origins[0] == 1 ? "" : "s");
   return dv_plot_end(&plot, caption, error);
 }
@@ -337,7 +337,7 @@ static void add_histogram(dv_plot *plot, const dvbf_verdict *v, size_t from, siz
                                .first = -4,
                                .step = 0.05}};
   dv_plot_panel(plot, &(dv_panel){.up = "density of the innovations",
-                                  .across = "innovation / its expected deviation",
+                                  .across = "innovation / predicted deviation",
                                   .zero = true,
                                   .series = series,
                                   .n_series = 2});
@@ -412,13 +412,12 @@ static dvbf_status add_residual_plot(dvbf_page *page, const dv_section *c, const
   for (size_t k = 0; white && k < v->n_x && v->n_x <= RESIDUALS; k++) add_residual_view(&plot, c, v, k);
   snprintf(caption, sizeof caption,
            "Innovations are the errors one step ahead. Those of a perfect filter are white and, over the "
-           "deviation that it expects, normal; and a central interval of p %% holds p %% of the values.");
+           "predicted deviation, standard normal; and a central interval of p %% holds p %% of the values.");
   if (white)
-    dv_append(
-        caption, sizeof caption,
-        " Of the autocorrelations up to lag %d, %.0f %% are outside the band that holds 95 %% of those of "
-        "white noise: the more, the more of the past is left unused.",
-        DVBF_LAGS, 100 * v->whiteness.outside);
+    dv_append(caption, sizeof caption,
+              " Of the autocorrelations up to lag %d, %.0f %% are outside the band that holds 95 %% of those "
+              "of white noise: the more there are, the more of the past the model leaves unused.",
+              DVBF_LAGS, 100 * v->whiteness.outside);
   return dv_plot_end(&plot, caption, error);
 }
 
@@ -469,15 +468,14 @@ dvbf_status dv_section_signals(dvbf_page *page, const dv_section *c, const dv_sh
   char caption[720];
   if (c->data->image_height || !s->n_uses || !s->shown.count) return DVBF_OK;
   snprintf(caption, sizeof caption,
-           "Measured, and predicted with the interval that holds 90 %% of what the model expects. ");
+           "Measured and predicted, with the central 90 %% interval of the prediction. ");
   if (shown->observed)
     dv_append(caption, sizeof caption,
-              "Free run: from the first %zu steps to the end, from the inputs alone. ", shown->observed);
+              "Free run: from the first %zu steps to the end, using the inputs alone. ", shown->observed);
   dv_append(caption, sizeof caption,
             "One step ahead: each step from those before it. Fit: 100 %% (1 − RMSE / RMSE of the mean).");
   if (s->shown.count > 1)
-    dv_append(caption, sizeof caption,
-              " Sequences without a name have the number that they have in the data, from 0 on.");
+    dv_append(caption, sizeof caption, " Sequences without a name are numbered as in the data, from 0.");
   if (s->shown.count < c->sequences->count)
     dv_append(caption, sizeof caption, " Shown are %zu of %zu sequences.", s->shown.count,
               c->sequences->count);
@@ -593,7 +591,9 @@ static void describe(char *out, size_t size, const tracks *t) {
       steps += near;
     }
   }
-  snprintf(out, size, "Centre of what is brighter than the background, or darker where that is rare.");
+  snprintf(
+      out, size,
+      "Centre of what is brighter than the background, or of what is darker if dark pixels are the rarer.");
   if (t->rows == TRACK_ROWS && count > 0 && isfinite(sum))
     dv_append(
         out, size,

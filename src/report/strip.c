@@ -245,8 +245,9 @@ static void draw(cairo_t *cr, const void *figure) {
 
 dvbf_status dvbf_draw_strips(const dvbf_figure_strips *figure, const char *path, dvbf_error *error) {
   if (!figure->frames || !figure->height || !figure->width)
-    return dv_fail(error, DVBF_ARGUMENT, "%.200s: %zu frames of %zu x %zu pixels are nothing to draw", path,
-                   figure->frames, figure->height, figure->width);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.200s: %zu frames of %zu x %zu pixels cannot be drawn; each number must be at least 1",
+                   path, figure->frames, figure->height, figure->width);
   if (!figure->row || figure->rows < 1 || figure->rows > DV_STRIP_ROWS)
     return dv_fail(error, DVBF_ARGUMENT, "%.200s: the figure has %zu rows of images; give 1 to %d", path,
                    figure->rows, DV_STRIP_ROWS);

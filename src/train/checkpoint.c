@@ -224,7 +224,7 @@ static dvbf_status read_field(const dv_tensor_file *file, const resumed *f, dvbf
   bool inside = (value >= f->low && value <= f->high) || (f->nan && isnan(value));
   if (!read || !inside)
     return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: its %s = \"%.40s\" is not %s in [%g, %g]; it is damaged: begin anew with force",
+                   "%.200s: its %s = \"%.40s\" is not %s in [%g, %g]; it is damaged: start again with force",
                    file->path, f->name, text ? text : "",
                    f->count ? "a whole number" : "a number as 16 digits", f->low, f->high);
   if (f->count)
@@ -247,14 +247,13 @@ dvbf_status dv_refuse_change(const dvbf_settings *given, const dvbf_settings *of
   const dv_train_settings *run = dv_settings_train(of_run, NULL);
   if (!strcmp(change.name, "updates") && run->search &&
       dv_settings_train(given, NULL)->updates > run->updates)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "updates = %.60s: the run in %.200s is a search, whose candidates are not trained further; begin "
-        "anew in another folder or with --force",
-        change.one, where);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "updates = %.60s: the run in %.200s is a search, whose candidates are not trained "
+                   "further; start again in another folder or with --force",
+                   change.one, where);
   return dv_fail(error, DVBF_ARGUMENT,
-                 "%s = %.60s: the run in %.200s was begun with %s = %.60s; go on with that, or begin anew in "
-                 "another folder or with --force",
+                 "%s = %.60s: the run in %.200s was started with %s = %.60s; continue with that, or start "
+                 "again in another folder or with --force",
                  change.name, change.one, where, change.name, change.other);
 }
 
@@ -277,11 +276,11 @@ static dvbf_status refuse_other_settings(uint64_t *planned, const dv_tensor_file
   const char *phase = dv_meta_get(file, "phase");
   uint64_t number;
   if (more && (!read_digits(phase, 10, 1, 18, &number) || number != DV_FINISHED))
-    status = dv_fail(
-        error, DVBF_ARGUMENT,
-        "updates = %lld: %.200s is of a run that has not come to its end of %lld updates; let it go on "
-        "to there first, without updates, and then give it more",
-        (long long)m->settings->updates, file->path, (long long)*planned);
+    status =
+        dv_fail(error, DVBF_ARGUMENT,
+                "updates = %lld: %.200s belongs to a run that has not finished its %lld updates; resume it "
+                "first without updates, and then give it more",
+                (long long)m->settings->updates, file->path, (long long)*planned);
   if (!status && !more) status = dv_refuse_change(m->settings_object, settings, file->path, error);
   dvbf_settings_free(settings);
   return status;
@@ -300,13 +299,12 @@ static dvbf_status refuse_other_machine(bool *moved, const dv_tensor_file *file,
   bool other = differs(file, "instructions", instructions), made = differs(file, "compiler", compiler);
   *moved = other || made;
   if (!*moved || m->settings->other_machine) return DVBF_OK;
-  return dv_fail(
-      error, DVBF_ARGUMENT,
-      "%.200s: the run was begun with %s %.60s, and here it is %.60s, which gives a model of other "
-      "bytes; %s, or go on all the same with other-machine = on",
-      file->path, other ? "the instructions" : "the compiler",
-      dv_meta_get(file, other ? "instructions" : "compiler"), other ? instructions : compiler,
-      other ? "set DVBF_ISA where the processor has both" : "go on with that build");
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "%.200s: the run was started with %s %.60s, but here it is %.60s, so the model would not be "
+                 "bit-identical; %s, or continue anyway with other-machine = on",
+                 file->path, other ? "the instruction set" : "the compiler",
+                 dv_meta_get(file, other ? "instructions" : "compiler"), other ? instructions : compiler,
+                 other ? "set DVBF_ISA if the processor has both" : "use that build");
 }
 
 static dvbf_status refuse_other_run(uint64_t *planned, const dv_tensor_file *file, const dvbf_model *m,
@@ -315,10 +313,10 @@ static dvbf_status refuse_other_run(uint64_t *planned, const dv_tensor_file *fil
   uint64_t found;
   if (!read_digits(dv_meta_get(file, "data"), 16, 16, 16, &found) || found != data)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "%.200s: the run was begun on other data%s (checksum %.16s, not %016" PRIx64
-                   "); go on with those, or begin anew in another folder or with --force",
+                   "%.200s: the run was started on other data%s (checksum %.16s, not %016" PRIx64
+                   "); continue with those, or start again in another folder or with --force",
                    file->path,
-                   m->settings->projection > 0 ? ", or by a processor that found other components in them"
+                   m->settings->projection > 0 ? ", or on a processor that found different components in them"
                                                : "",
                    dv_meta_get(file, "data") ? dv_meta_get(file, "data") : "none", data);
   if (strcmp(transition ? transition : "", own) != 0)
@@ -339,7 +337,7 @@ static dvbf_status refuse_contradiction(const dv_training *s, const dvbf_model *
   uint64_t good = count > 1 ? dv_snapshot_open(s->good, m->parameters.size).at->update : 0;
   if (fits && good <= now && s->best_update <= now) return DVBF_OK;
   return dv_fail(error, DVBF_FORMAT,
-                 "%.200s: its counters contradict each other; it is damaged: begin anew with --force", path);
+                 "%.200s: its counters contradict each other; it is damaged: start again with --force", path);
 }
 
 static dvbf_status read_state(dv_training *s, const dv_tensor_file *file, const dvbf_model *m,

@@ -82,9 +82,9 @@ static void choose_all(chooser *c, const char *changes, const char *why) {
 
 enum { WINDOW = 100, WINDOW_OF_VIDEO = 15, WINDOW_OF_PATTERNS = 20, FRAMES_OF_PATTERNS = 10000, LATENT = 16 };
 
-static const char FRAMES[] = "as there are frames", LITTLE[] = "there are few frames",
+static const char FRAMES[] = "by the number of frames", LITTLE[] = "there are few frames",
                   LONG[] = "windows are long", PLACES[] = "the dynamics are learned from places",
-                  POWERS[] = "so many powers of the coordinates tell the images apart";
+                  POWERS[] = "these powers of the coordinates distinguish the images";
 
 /* Steps that are trained at once. */
 static size_t steps_of(const chooser *c) {
@@ -183,7 +183,7 @@ static void choose_density(chooser *c) {
   char value[DV_TEXT];
   if (!d->setting) return;
   d->choose(f->train, &f->x, value, sizeof value);
-  choose(c, d->setting, value, "as the data are");
+  choose(c, d->setting, value, "as in the data");
 }
 
 static void choose_for_data(chooser *c) {
@@ -191,8 +191,8 @@ static void choose_for_data(chooser *c) {
   choose_density(c);
   const dv_density *density = dv_density_of(now(c));
   if (!f->picture && !f->x.binary && density->scales(now(c)))
-    choose(c, "x-scaling", "standardise", "columns of x have scales of their own");
-  if (f->n_u) choose(c, "u-scaling", "standardise", "controls have scales of their own");
+    choose(c, "x-scaling", "standardise", "columns of x have different scales");
+  if (f->n_u) choose(c, "u-scaling", "standardise", "controls have different scales");
   /* It is predicted without error and would make a sigma shared by all columns too small. */
   if (f->constant && !f->picture && density->sigma)
     choose(c, "sigma", "dimension", "a column of x is constant");
@@ -200,10 +200,9 @@ static void choose_for_data(chooser *c) {
   if (f->gaps && !f->x.whole) choose(c, "mask-input", "dimension", "values of x are missing");
   /* Recurring frames determine the state: a model that reads them back need not encode them in noise, which
    * would cost likelihood. */
-  if (may_read(c))
-    choose(c, "model", dv_model_reading()->name, "frames that come again and again tell the state");
+  if (may_read(c)) choose(c, "model", dv_model_reading()->name, "recurring frames reveal the state");
   /* A mixture of linear systems extrapolates in a straight line. */
-  if (!f->picture && f->steps > 1) choose(c, "state-limit", "2", "predictions must stay near what was seen");
+  if (!f->picture && f->steps > 1) choose(c, "state-limit", "2", "predictions must stay near the data");
 }
 
 /* ---- For models that are trained by gradients; a fit finds these itself ---- */
@@ -217,7 +216,7 @@ static void choose_network(chooser *c) {
   bool components = has_components(c), conv = !components && f->height && f->n_x >= LARGE_IMAGE;
   const char *why = conv         ? "images are large, and there are no components"
                     : components ? "images are learned on components"
-                                 : "x is no large image";
+                                 : "x is not a large image";
   c->status = dv_settings_set_chosen(c->settings, "network", conv ? "conv" : "dense", c->error);
   if (!c->status && c->each) c->each("network", conv ? "conv" : "dense", "auto", why, c->user_data);
 }
@@ -250,7 +249,7 @@ static void choose_by_moments(chooser *c) {
              "transition=mlp transition-hidden=512 universal=point linear-paths=all "
              "recognition-input=prediction filter-dropout=0 filter-dropout-end=0",
              PLACES);
-  choose(c, "state-limit", "2", "predictions must stay near what was seen");
+  choose(c, "state-limit", "2", "predictions must stay near the data");
   choose_all(c, "updates=500 batch-size=16", PLACES);
   choose_all(c, "learning-rate=0.0005 sigma-floor-until=0", "the emission begins as a regression");
   choose_number(c, "emission-updates", (double)now(c)->updates, PLACES);
@@ -265,14 +264,14 @@ static void choose_for_video(chooser *c) {
   bool components = has_components(c), windows = f->steps > WINDOW_OF_VIDEO;
   choose(c, "scale-emission", "2", "images change fast with the state");
   choose(c, "keep-by", "prediction", video);
-  choose(c, "restart-above", "2", "early predictions of a video tell little");
+  choose(c, "restart-above", "2", "early predictions of a video say little");
   if (windows) choose(c, "window", "15", anywhere);
   if (windows && !f->large) choose(c, "stride", "1", anywhere);
   if (components) choose_all(c, "projection=1e-4 components=160", video);
   int order = components ? try_moments(c) : 0;
   if (order) {
     choose_number(c, "moments", order, POWERS);
-    choose(c, "start", "moments", "images are told apart by where their light is");
+    choose(c, "start", "moments", "images differ in where their light is");
   }
   if (now(c)->start == DV_START_MOMENTS) {
     choose_by_moments(c);
@@ -292,8 +291,8 @@ static void choose_size(chooser *c, bool video) {
   if (f->picture && !video) choose(c, "latent", "4", "x is a picture");
   if (!f->picture)
     choose_number(c, "latent", latent,
-                  f->directions < f->n_x ? "2 and twice the directions that hold 99 % of x, at most 16"
-                                         : "2 and twice the columns of x, at most 16");
+                  f->directions < f->n_x ? "2 plus twice the directions that hold 99 % of x, at most 16"
+                                         : "2 plus twice the columns of x, at most 16");
   if (f->n_u) choose(c, "initial-control", "on", "there are controls");
   if (f->x.frames < 500 && !f->far) choose_all(c, "hidden=32 systems=8", LITTLE);
 }
@@ -310,12 +309,12 @@ static void choose_far_ahead(chooser *c) {
              "keep-by=prediction",
              "the dynamics are learned by free runs");
   choose_all(c, frames >= 5000 ? "hidden=128 systems=16" : "hidden=64 systems=12", FRAMES);
-  choose(c, "batch-size", "16", "windows overlap much");
+  choose(c, "batch-size", "16", "windows overlap strongly");
   choose(c, "learning-rate", "0.008", "batches are small");
   choose(c, "clip-norm", "1", "free runs may explode");
   choose_number(c, "updates", 3000 * floor(fmin(4, fmax(1, sqrt(frames / 1000)))), FRAMES);
   choose_number(c, "gain-updates", fmin(600, ceil((double)now(c)->updates / 5)),
-                "the filter is learned when the dynamics are known");
+                "the filter is learned once the dynamics are known");
 }
 
 /* A model that starts as a Kalman filter, with steps small enough to keep it. */
@@ -347,13 +346,14 @@ static void choose_windows(chooser *c) {
     choose(c, "keep-by", "prediction", LONG);
   }
   if ((double)s->initial_frames > most_initial(f))
-    choose_number(c, "initial-frames", most_initial(f), "sequences that train, validate or test are short");
+    choose_number(c, "initial-frames", most_initial(f),
+                  "sequences for training, validation or tests are short");
 }
 
 /* Models that read recurring frames back learn fast and soon overfit: small networks, short windows, few
  * updates, and frequent validation. */
 static void choose_for_patterns(chooser *c) {
-  static const char recur[] = "a few frames come again and again";
+  static const char recur[] = "a few frames recur";
   double frames = (double)c->facts->x.frames;
   choose_number(c, "updates", round(8 * fmin(5, fmax(1, frames / FRAMES_OF_PATTERNS))) * 100, FRAMES);
   choose_number(c, "validate-every", round((double)now(c)->updates / 16), recur);
@@ -368,26 +368,26 @@ static void choose_for_training(chooser *c) {
   bool video = f->video && type->takes_transition;
   choose_network(c);
   if (s->network == DV_NETWORK_CONV && f->height) {
-    choose_number(c, "image-height", (double)f->height, "as the images are");
-    choose_number(c, "image-width", (double)f->width, "as the images are");
+    choose_number(c, "image-height", (double)f->height, "the size of the images");
+    choose_number(c, "image-width", (double)f->width, "the size of the images");
   }
   if (f->notes) choose_for_notes(c);
   if (video) choose_for_video(c);
   choose_size(c, video);
   if (f->far && (type->takes_transition || type->exact)) choose_far_ahead(c);
   if (f->linear.feedthrough && f->n_u)
-    choose(c, "feedthrough", "on", "the best linear model sees x answer to u at once");
+    choose(c, "feedthrough", "on", "in the best linear model u acts on x at once");
   if (s->start == DV_START_LINEAR) choose_linear_start(c);
   choose_windows(c);
   /* What the gain of the last phase is made of, and what separates it from free runs. */
   if (s->gain_updates && type->takes_transition)
-    choose_all(c, "recognition-input=innovation linear-paths=on", "the gain of the filter is to be linear");
+    choose_all(c, "recognition-input=innovation linear-paths=on", "the gain of the filter must be linear");
   if (f->train->count > 2000 && f->steps <= 200)
     choose_number(c, "updates", fmin(16000, round(4000 * sqrt((double)f->train->count / 500) / 1000) * 1000),
                   "there are many sequences");
   if (s->updates > 0)
     choose_number(c, "validate-every", fmax(1, fmin(200, round((double)s->updates / 5))),
-                  "at least five in all");
+                  "at least five validations");
   /* Training on sensor data takes seconds, and the seed matters much: several are tried. */
   if (may_search(c)) choose(c, "search", "on", "trainings are short, and none is reliable alone");
   if (reads_patterns(c)) choose_for_patterns(c);

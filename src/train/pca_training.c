@@ -25,7 +25,8 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
   if (s->projection < 1e-7)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "projection = %g: must be 0, or at least 1e-7, as less cannot be told from rounding",
+                   "projection = %g: must be 0, or at least 1e-7, as smaller values cannot be distinguished "
+                   "from rounding",
                    s->projection);
   if (!m->density->normal) return refuse(m, "likelihood", "gaussian", error);
   if (s->mean != DV_MEAN_IDENTITY) return refuse(m, "mean", "identity", error);

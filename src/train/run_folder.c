@@ -53,7 +53,7 @@ static dvbf_status lock(dv_run_folder *f, dvbf_error *error) {
   if (f->lock < 0) return fail_writing(f->path, error);
   /* On a file system without locks there is no protection. */
   if (flock(f->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-    return dv_fail(error, DVBF_IO, "%.300s: another process is training in this folder; wait for its end",
+    return dv_fail(error, DVBF_IO, "%.300s: another process is training in this folder; wait until it ends",
                    f->path);
   return dv_run_folder_ours(f, error);
 }
@@ -68,8 +68,8 @@ dvbf_status dv_run_folder_ours(const dv_run_folder *f, dvbf_error *error) {
       !fstatat(f->at, LOCK, &there, AT_SYMLINK_NOFOLLOW) && same_file(&lock, &there))
     return DVBF_OK;
   return dv_fail(error, DVBF_IO,
-                 "%.300s: the folder was removed, moved or replaced while this run was using it, so that it "
-                 "may be another run's now; nothing more is written, and this run ends",
+                 "%.300s: the folder was removed, moved or replaced while this run was using it and may now "
+                 "belong to another run; nothing more is written, and this run ends",
                  f->path);
 }
 
@@ -77,11 +77,10 @@ static dvbf_status refuse_former(const dv_run_folder *f, dvbf_error *error) {
   const char *const paths[] = {f->model, f->checkpoint, f->metrics, f->settings};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
     if (dv_exists(paths[i]))
-      return dv_fail(
-          error, DVBF_IO,
-          "%.300s: exists already and is left as it is; choose another folder, or add --resume to go "
-          "on or --force to begin anew",
-          paths[i]);
+      return dv_fail(error, DVBF_IO,
+                     "%.300s: already exists and was not changed; choose another folder, or add --resume to "
+                     "continue or --force to start again",
+                     paths[i]);
   return DVBF_OK;
 }
 
@@ -99,7 +98,7 @@ static dvbf_status refuse_changed_settings(const dv_run_folder *f, const dvbf_se
 dvbf_status dv_run_folder_open(dv_run_folder *f, const dvbf_train_options *options,
                                const dvbf_settings *settings, dvbf_error *error) {
   if (options->resume && options->force)
-    return dv_fail(error, DVBF_ARGUMENT, "resume goes on with a run and force replaces it: choose one");
+    return dv_fail(error, DVBF_ARGUMENT, "resume continues a run and force replaces it: choose one");
   dvbf_status status = set_paths(f, options->folder, error);
   if (!status) status = lock(f, error);
   if (!status && !options->resume && !options->force) status = refuse_former(f, error);
@@ -206,8 +205,7 @@ dvbf_status dv_run_folder_go_on(dv_run_folder *f, uint64_t rows, dvbf_error *err
   if (end < 0)
     return dv_fail(
         error, DVBF_FORMAT,
-        "%.300s: the %llu rows of the run are not all there; put the file back, or begin anew with "
-        "--force",
+        "%.300s: some of the %llu rows of the run are missing; restore the file, or start again with --force",
         f->metrics, (unsigned long long)rows);
   return open_rows(f, end, error);
 }
@@ -328,7 +326,7 @@ dvbf_status dvbf_run_data(dvbf_data **out, const char *folder, dvbf_error *error
   dvbf_status status = DVBF_OK;
   json_t *all = dv_exists(path) ? read_file(path, &status, error) : json_object();
   if (!status && !json_is_object(all))
-    status = dv_fail(error, DVBF_FORMAT, "%.300s: is not what training writes; remove it", path);
+    status = dv_fail(error, DVBF_FORMAT, "%.300s: was not written by training; remove it", path);
   if (!status && !take_all(data, all)) status = dv_fail_memory(error, "reading what a run knows of its data");
   json_decref(all);
   if (status)

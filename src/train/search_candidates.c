@@ -230,9 +230,10 @@ dvbf_status dv_candidates_read(dv_candidates *out, const char *path, dvbf_error 
   if (!out->list) return dv_fail_memory(error, "reading candidates");
   if (failed) return dv_fail(error, DVBF_IO, "%.300s: cannot be read", path);
   if (!sound || !out->count)
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.300s: line %zu is not one of a search; put the file back, or begin anew with --force",
-                   path, out->count + 2);
+    return dv_fail(
+        error, DVBF_FORMAT,
+        "%.300s: line %zu is not a line of a search; restore the file, or start again with --force", path,
+        out->count + 2);
   return DVBF_OK;
 }
 

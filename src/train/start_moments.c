@@ -39,9 +39,9 @@ static dvbf_status make_ramps(dv_components *out, int order, size_t n_x, size_t 
                               dvbf_error *error) {
   size_t pixels = height * width;
   if (!height || !width || n_x % pixels)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "start = places: x has to be images, with their height and width in the data; or set "
-                   "start = random");
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "start = places: x must be images, with their height and width in the data; or set start = random");
   *out = (dv_components){.n_x = (int)n_x, .count = dv_image_moments_moments(order)};
   out->axes = dv_calloc_aligned((size_t)out->count * n_x, sizeof *out->axes);
   if (!out->axes) return dv_fail_memory(error, "looking at places");
@@ -454,11 +454,10 @@ static dvbf_status check_moments_start(const dv_image_moments *p, const dvbf_mod
         "start = moments: it needs recognition-input = prediction, linear-paths = on and initial = "
         "mlp; or set start = random");
   if (m->n_w < least || m->n_z < least)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "latent = %d, innovation = %d: start = places has three dimensions for each of %d moments, so "
-        "it needs %d; or set moments = 1, which has 2 moments",
-        m->n_z, m->n_w, p->ramps.count, least);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "latent = %d, innovation = %d: start = places has three dimensions for each of %d "
+                   "moments, so it needs %d; or set moments = 1, which gives 2 moments",
+                   m->n_z, m->n_w, p->ramps.count, least);
   return DVBF_OK;
 }
 

@@ -23,11 +23,11 @@ static dvbf_status check_state_start(const dvbf_model *m, dvbf_error *error) {
   else if (!m->density->sigma || !m->density->scales(s))
     why = "it needs likelihood = gaussian or student-t around a mean that is linear";
   else if (s->emission_sees && s->emission_sees < m->n_x)
-    why = "the emission has to see all of x in z, emission-sees = 0";
+    why = "it needs all of z in the emission, emission-sees = 0";
   else if (!dv_model_find(m, "emission.mean.z") || !dv_model_find(m, "initial.output.x"))
     why = "it needs network = dense";
   else if (m->n_z < m->n_x)
-    why = "latent is smaller than the number of columns of x, which are to be the state";
+    why = "latent is smaller than the number of columns of x, which form the state";
   return why ? dv_fail(error, DVBF_ARGUMENT, "start = state: %s; or set start = random", why) : DVBF_OK;
 }
 

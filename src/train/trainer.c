@@ -459,7 +459,7 @@ static dvbf_status take_judged(trainer *t) {
   t->at.start = t->at.judged_start;
   t->at.retries_left = t->at.judged_retries;
   t->at.phase = DV_TRAINING;
-  inform(t, "no start predicts well: going on with the best of them; more starts or updates may help");
+  inform(t, "no start predicts well: continuing with the best of them; more starts or updates may help");
   return DVBF_OK;
 }
 
@@ -485,7 +485,7 @@ static dvbf_status start_tamer(trainer *t, const char *why) {
   dvbf_status status = start_anew(t, true);
   if (status) return status;
   dv_recovery_describe(t->model, t->base, t->at.eased, changes, sizeof changes);
-  announce(t, "%s: starting anew with %s", why, changes);
+  announce(t, "%s: starting again with %s", why, changes);
   return DVBF_OK;
 }
 
@@ -493,7 +493,7 @@ static dvbf_status end_with_best(trainer *t, unsigned long long bad) {
   if (t->at.phase == DV_JUDGING) t->at.phase = DV_TRAINING;
   dv_updater_restore(t->updater, t->at.good);
   dv_updater_skip_to(t->updater, end_of_phase(t));
-  announce(t, "update %llu diverged in spite of all: the best model, of update %llu, is kept", bad,
+  announce(t, "update %llu diverged despite all retries: the best model, of update %llu, is kept", bad,
            (unsigned long long)t->at.best_update);
   return DVBF_OK;
 }
@@ -506,7 +506,8 @@ static dvbf_status give_up(trainer *t, unsigned long long bad) {
   if (best && far) return end_with_best(t, bad);
   if (!last) {
     if (t->at.phase == DV_JUDGING && t->at.start == 0) t->at.unjudged = 1;
-    snprintf(why, sizeof why, "start %u diverged at update %llu in spite of all", (unsigned)t->at.begun, bad);
+    snprintf(why, sizeof why, "start %u diverged at update %llu despite all retries", (unsigned)t->at.begun,
+             bad);
     return start_tamer(t, why);
   }
   if (t->at.phase == DV_JUDGING && t->at.start > 0 && !t->at.unjudged) return take_judged(t);
@@ -569,7 +570,7 @@ static dvbf_status judge_start(trainer *t) {
              dv_result_text(error, "%.3g", p));
     return start_tamer(t, why);
   }
-  announce(t, "start %u predicts badly (error %.2f of the variance of x, restart-above = %g): starting anew",
+  announce(t, "start %u predicts badly (error %.2f of the variance of x, restart-above = %g): starting again",
            (unsigned)t->at.begun, p, t->s->restart_above);
   return start_anew(t, t->at.window > 0);
 }
@@ -683,7 +684,7 @@ static void tell_projection(trainer *t) {
            "training on %d components of the %d dimensions of x, which leave out about %.1g of its variance",
            c->count, c->n_x, fmax(1e-7, c->left_out / t->projection.whole->x_spread));
   if (!t->places.order) return;
-  announce(t, "it began with how %d moments of the images move: powers of the coordinates up to %d",
+  announce(t, "it began by learning how %d moments of the images move: powers of the coordinates up to %d",
            t->places.ramps.count, t->places.order);
 }
 
@@ -715,7 +716,7 @@ static dvbf_status go_beyond(trainer *t, const dvbf_settings *settings) {
   t->at.extendable = false;
   dv_updater_restore(t->updater, t->at.judged);
   dv_updater_save(t->updater, t->at.good);
-  announce(t, "this run was finished at update %llu: going on to update %lld",
+  announce(t, "this run was finished at update %llu: continuing to update %lld",
            (unsigned long long)t->at.planned, (long long)t->s->updates);
   return DVBF_OK;
 }
@@ -725,11 +726,10 @@ static dvbf_status go_on_finished(trainer *t, const dvbf_settings *settings) {
   bool more = t->at.planned < (uint64_t)t->s->updates;
   if (more && t->at.extendable) return go_beyond(t, settings);
   if (more)
-    return dv_fail(
-        t->error, DVBF_ARGUMENT,
-        "updates = %lld: the checkpoint in %.200s does not hold what more updates need, as an older "
-        "version wrote it; begin anew in another folder or with --force",
-        (long long)t->s->updates, t->folder.path);
+    return dv_fail(t->error, DVBF_ARGUMENT,
+                   "updates = %lld: the checkpoint in %.200s does not hold what more updates need, as an "
+                   "older version wrote it; start again in another folder or with --force",
+                   (long long)t->s->updates, t->folder.path);
   inform(t, "this run is finished: nothing is left to do; more updates would extend it");
   return t->unsaved && t->first ? save_model(t) : DVBF_OK;
 }
@@ -752,10 +752,10 @@ static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
   dv_updater_restore(t->updater, t->at.now);
   if (t->first) status = dv_run_folder_go_on(&t->folder, t->at.validations, t->error);
   if (status) return status;
-  announce(t, "going on from update %llu of start %u%s", (unsigned long long)updates_of(t),
+  announce(t, "continuing from update %llu of start %u%s", (unsigned long long)updates_of(t),
            (unsigned)t->at.start + 1,
            t->at.moved
-               ? ", which other instructions or another compiler have made: the model gets other bytes"
+               ? ", made with another instruction set or compiler: the model will not be bit-identical"
                : "");
   return DVBF_OK;
 }
@@ -770,7 +770,8 @@ static dvbf_status begin_training(trainer *t, const dvbf_settings *settings) {
   if (!status && there) return go_on(t, settings);
   if (!status && t->first) status = dv_run_folder_begin(&t->folder, settings, t->error);
   if (!status) status = begin_start(t, 0);
-  if (!status && o->resume) inform(t, "there is no checkpoint to go on from: beginning at the first update");
+  if (!status && o->resume)
+    inform(t, "there is no checkpoint to continue from: starting at the first update");
   return status;
 }
 

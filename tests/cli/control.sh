@@ -86,7 +86,7 @@ says "3 numbers" run --goal 1,2,3 $limits --follow
 says "known states" run --goal 0.5 --goal-space state --data data.csv $limits --follow
 says "regression" run --goal 0.5,0.25 --goal-space state $limits --follow
 says "no such file" run --goal none.npz $limits --follow
-says "no value is left" run --goal 0.5,0.25 --low 1 --high 0 --follow
+says "swap or correct" run --goal 0.5,0.25 --low 1 --high 0 --follow
 says "low and high" run --goal 0.5,0.25 --follow
 says "--follow" run --goal 0.5,0.25 $limits
 says "--goal" run $limits --follow

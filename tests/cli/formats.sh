@@ -15,7 +15,7 @@ for run in "$from"/run-*; do
   [ "$(wc -l <"$work/$name.csv")" -gt 5 ] || fail "$name: few states"
   cp -r "$run" "$work/$name"
   "$dvbf" train "$from/data.csv" -o "$work/$name" --resume --no-verdict 2>"$work/log" || fail "$name: $(cat "$work/log")"
-  grep -q 'going on from update' "$work/log" || fail "$name did not go on: $(cat "$work/log")"
+  grep -q 'continuing from update' "$work/log" || fail "$name did not go on: $(cat "$work/log")"
 done
 
 # The document on data names the formats and endings that the command does.

@@ -221,7 +221,7 @@ static void good_data_at_the_root_trains(void **state) {
 static void output_is_checked_before_training(void **state) {
   (void)state;
   assert_int_equal(dvbf("train data.h5 -o data.h5/run --updates 1000000000"), 1);
-  assert_refused("data.h5/run: the folder cannot be made");
+  assert_refused("data.h5/run: the folder cannot be created");
   assert_int_equal(dvbf("train data.h5 -o data.h5 --updates 1000000000"), 1);
   assert_refused("data.h5: the folder cannot be written");
   assert_int_equal(dvbf("simulate pendulum -o data.h5/x.h5"), 1);
@@ -232,9 +232,9 @@ static void former_results_stay_without_force(void **state) {
   (void)state;
   assert_int_equal(system("cp -r run before && cp data.h5 before.h5"), 0);
   assert_int_equal(dvbf("train data.h5 -o run --updates 1 --seed 9" TINY), 1);
-  assert_refused("run/model.safetensors: exists already");
+  assert_refused("run/model.safetensors: already exists");
   assert_int_equal(dvbf("simulate pendulum -o data.h5"), 1);
-  assert_refused("data.h5: exists already");
+  assert_refused("data.h5: already exists");
   /* Even with --force a run that fails changes nothing. */
   assert_int_equal(dvbf("train none.h5 -o run --force" TINY), 1);
   assert_int_equal(dvbf("train data.h5 -o run --force --quiet --initial-frames 100" TINY), 2);

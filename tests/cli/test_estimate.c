@@ -64,19 +64,19 @@ static void wrong_usage_is_status_2(void **state) {
     const char *arguments, *answer;
   } cases[] = {
       {"filter run data.h5", "--output is missing"},
-      {"filter run data.h5 -o x.txt", "x.txt: its ending names no format; .csv"},
+      {"filter run data.h5 -o x.txt", "x.txt: its ending is not that of a known format; use .csv"},
       {"filter run data.h5 -o x.h5 --samples 0", "samples = 0: must be a whole number in [1, 65536]"},
-      {"filter dkf data.h5 -o x.h5", "a dkf cannot filter"},
+      {"filter dkf data.h5 -o x.h5", "the model dkf cannot filter"},
       {"smooth run data.h5", "--output is missing"},
       {"smooth run data.h5 -o x.h5 --particles 0", "particles = 0: must be a whole number in [1, 65536]"},
       {"predict run data.h5 -o x.h5 --observe 4", "the initial network needs 5 frames"},
       {"predict run data.h5 -o x.h5 --observe 16 --steps 1", "sequence 0 (counted from 0) has only 15 steps"},
-      {"predict run data.h5 -o x.h5 --steps 12", "ask for at most 11 steps after the observed ones, or say"},
+      {"predict run data.h5 -o x.h5 --steps 12",
+       "ask for at most 11 steps after the observed ones, or choose"},
       {"predict run data.h5 -o x.h5 --quantiles 0.5,1", "numbers in (0, 1)"},
-      {"predict run data.h5 -o x.h5 --quantiles 0.5:0.6", "with commas between"},
+      {"predict run data.h5 -o x.h5 --quantiles 0.5:0.6", "separated by commas"},
       {"predict run data.h5 -o x.h5 --quantiles ,", "numbers in (0, 1)"},
-      {"predict run data.h5 -o x.h5 --from end --steps 3 --verdict",
-       "leave out one of --verdict and --from end"},
+      {"predict run data.h5 -o x.h5 --from end --steps 3 --verdict", "leave out --verdict or --from end"},
       {"sample run -o x.h5 --controls refuse",
        "controls are needed for 99 steps but the data have them for 0"},
       {"sample run -o x.h5 --controls loud", "refuse | zero | hold | random"},
@@ -95,12 +95,12 @@ static void former_results_stay_without_force(void **state) {
   assert_int_equal(dvbf("sample run -o keep.npz --steps 5 --count 2 --quiet"), 0);
   assert_string_equal(err, "");
   assert_int_equal(dvbf("sample run -o keep.npz --steps 6 --count 2"), 1);
-  assert_refused("keep.npz: exists already");
+  assert_refused("keep.npz: already exists");
   assert_int_equal(dvbf("sample run -o keep.npz --steps 6 --count 2 --force"), 0);
   assert_int_equal(dvbf("sample none -o new.npz"), 1);
   assert_refused("none");
   assert_int_equal(dvbf("predict run plain.h5"), 1);
-  assert_refused("trained on x of 256 columns");
+  assert_refused("trained on 256 columns of x");
 }
 
 /* ---- Work ---- */

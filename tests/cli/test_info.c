@@ -22,7 +22,7 @@ static void info_tells_of_data(void **state) {
   assert_null(strstr(out, "piece by piece"));
   assert_null(strstr(out, "constant"));
   assert_string_equal(err, "");
-  assert_has(out, "  u-scaling = standardise (controls have scales of their own; default none)\n");
+  assert_has(out, "  u-scaling = standardise (controls have different scales; default none)\n");
 }
 
 /* Lengths 2 to 8 in turn, and nothing behind an end counts. */
@@ -65,7 +65,7 @@ static void info_tells_of_columns(void **state) {
 static void info_tells_of_a_model(void **state) {
   (void)state;
   assert_int_equal(dvbf("info run"), 0);
-  assert_has(out, "run: a dvbf model after ");
+  assert_has(out, "run: model dvbf after ");
   assert_has(out, "\nValidations: 4; ");
   assert_has(out, "start 1, bound of the validations from ");
   assert_has(out, "\n  emission.log_sigma ");
@@ -148,13 +148,13 @@ static void info_refuses_the_rest(void **state) {
   (void)state;
   assert_int_equal(dvbf("info run/settings.txt"), 1);
   assert_refused("run/settings.txt: is a text file");
-  assert_has(err, "it is not a model or a run folder either");
+  assert_has(err, "it is neither a model nor a run folder");
   assert_int_equal(dvbf("info none.h5"), 1);
   assert_refused("none.h5: cannot be read");
   assert_int_equal(system("mkdir -p void && head -c 3000 run/model.safetensors > cut.safetensors"), 0);
   assert_int_equal(dvbf("info void"), 1);
   assert_refused("void: is a folder without data");
-  assert_has(err, "it is not a model or a run folder either");
+  assert_has(err, "it is neither a model nor a run folder");
   assert_int_equal(dvbf("info cut.safetensors"), 1);
   assert_refused("cut.safetensors: ");
   assert_int_equal(dvbf("info"), 2);

@@ -42,7 +42,7 @@ static void report_holds_everything(void **state) {
   /* The same again gives the same bytes, but not without --force. */
   assert_int_equal(rename("paged/report.html", "paged/first.html"), 0);
   assert_int_equal(dvbf("report run data.h5 -o paged/report.html --quiet"), 1);
-  assert_refused("paged/figures/errors.png: exists already");
+  assert_refused("paged/figures/errors.png: already exists");
   assert_int_equal(dvbf("report run data.h5 -o paged/report.html --quiet --force"), 0);
   assert_string_equal(err, "");
   assert_true(same_bytes("paged/report.html", "paged/first.html"));
@@ -94,7 +94,7 @@ static void report_refuses_before_working(void **state) {
   static const char *const cases[][2] = {
       {"report run data.h5 -o run", "run: is a folder"},
       {"report run data.h5 -o data.h5/report.html", "data.h5"},
-      {"report run data.h5 -o data.h5", "data.h5: exists already"},
+      {"report run data.h5 -o data.h5", "data.h5: already exists"},
       {"report run none.h5 -o new/report.html", "none.h5: cannot be read"},
       {"report none data.h5 -o new/report.html", "none"},
       {"report run run/settings.txt -o new/report.html", "no column of numbers"},

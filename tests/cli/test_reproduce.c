@@ -45,7 +45,7 @@ static void reproduce_writes_everything(void **state) {
                                       NULL};
   expect_files("all", names);
   assert_int_equal(dvbf("reproduce pendulum -o all --updates 5"), 1);
-  assert_refused("exists already");
+  assert_refused("already exists");
 }
 
 /* A preset stands for its model alone and decides on the data; several seeds have folders of their own. */

@@ -120,7 +120,7 @@ static void signals_and_resume_change_nothing(void **state) {
   kill(child, SIGTERM);
   assert_int_equal(wait_for_exit(child), 128 + SIGTERM);
   assert_int_equal(dvbf("train data.h5 -o paused --resume --threads 2 --no-verdict"), 0);
-  assert_has(err, "going on from update ");
+  assert_has(err, "continuing from update ");
   assert_has(err, "500 updates in");
   assert_int_equal(dvbf("train data.h5 -o peace --updates 500 --hidden 8 --starts 1 --validate-every 5 "
                         "--quiet --no-verdict"),
@@ -144,9 +144,9 @@ static void signals_and_resume_change_nothing(void **state) {
   assert_true(number(all, "seconds") > 0 && isfinite(number(all, "valid_bound")));
   json_decref(all);
   assert_int_equal(dvbf("train data.h5 -o paused --resume --updates 499"), 2);
-  assert_refused("the run in paused was begun with");
+  assert_refused("the run in paused was started with");
   assert_int_equal(dvbf("train data.h5 -o paused --resume --preset paper-pendulum"), 2);
-  assert_refused("was begun with");
+  assert_refused("was started with");
   assert_int_equal(dvbf("simulate pendulum -o moved.h5 --train 40 --valid 10 --test=20 --seed 5"), 0);
   assert_int_equal(dvbf("train moved.h5 -o paused --resume"), 2);
   assert_refused("other data");
@@ -162,7 +162,7 @@ static void more_updates_extend(const char *more) {
       0);
   assert_int_equal(system("rm -rf whole killed; cp -r short whole; cp -r short killed"), 0);
   assert_int_equal(dvbf("train data.h5 -o whole --resume --updates 400 --threads 2 --no-verdict"), 0);
-  assert_has(err, "this run was finished at update 60: going on to update 400");
+  assert_has(err, "this run was finished at update 60: continuing to update 400");
   for (int i = 0; i < 3; i++) {
     pid_t child = fork();
     if (!child) {
@@ -190,7 +190,7 @@ static void finished_runs_are_extended(void **state) {
   kill(child, SIGTERM);
   wait_for_exit(child);
   assert_int_equal(dvbf("train data.h5 -o begun --resume --updates 200000"), 2);
-  assert_refused("is of a run that has not come to its end of 100000 updates");
+  assert_refused("belongs to a run that has not finished its 100000 updates");
   assert_int_equal(system("mkdir sought && sed '/^search/d' short/settings.txt >sought/settings.txt && "
                           "echo 'search = on' >>sought/settings.txt"),
                    0);
@@ -201,7 +201,7 @@ static void finished_runs_are_extended(void **state) {
 static void resume_begins_where_nothing_is(void **state) {
   (void)state;
   assert_int_equal(dvbf("train data.h5 -o resumed --resume --updates 20 --seed 3" TINY), 0);
-  assert_has(err, "no checkpoint to go on from: beginning at the first update");
+  assert_has(err, "no checkpoint to continue from: starting at the first update");
   assert_true(same_bytes("resumed/model.safetensors", "run/model.safetensors"));
   /* The settings of a run that was killed before its first checkpoint are still its own. */
   assert_int_equal(unlink("resumed/checkpoint.safetensors"), 0);

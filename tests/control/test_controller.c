@@ -344,7 +344,7 @@ static void what_cannot_work_is_refused(void **state) {
   for (int i = 0; i < N_X; i++) none[i] = NAN;
   dvbf_goal goal = {.count = 1, .x = x}, empty = {.count = 1}, unseen = {.count = 1, .x = none};
   dvbf_goal weighed = {.count = 1, .x = x, .weights = weights}, many = {.count = 0, .x = x};
-  refused(f.model, &goal, "low=2 high=1", "no value is left");
+  refused(f.model, &goal, "low=2 high=1", "swap or correct");
   refused(f.model, &goal, "low=inf high=inf", "no finite value");
   refused(f.model, &goal, "low=1,2,3", "must be one number, or 2");
   refused(f.model, &goal, "high=a", "must be one number, or 2");

@@ -221,18 +221,18 @@ static void certificates(void **state) {
           "contracts: every mixture of its 4 systems shrinks differences of states by at least 10 % per step "
           "(longest in the Euclidean norm: 0.9");
   certify("contraction=1", 0, true, false, "does not expand: every mixture of its 4 systems");
-  certify("contraction=1", 0, true, false, "nothing bounds its states: state-limit is 0");
+  certify("contraction=1", 0, true, false, "its states are unbounded: state-limit is 0");
   certify("contraction=1 state-limit=2", 0, true, true, "bounded by state-limit: each |z_k| <= 9");
   certify("universal=point scale-transition=0.01", -0.5, true, true, "by at least");
   certify("scale-transition=0.1", 1, false, false,
           "no certificate of contraction (longest in the best quadratic norm found: ");
-  certify("scale-transition=0.1", 1, false, false, " over 64 draws of v); nothing bounds its states");
+  certify("scale-transition=0.1", 1, false, false, " over 64 draws of v); its states are unbounded");
   certify("scale-transition=0.01", -0.3, false, false, "contracts only with v at its mean");
   certify("transition=mlp state-limit=2", 0, false, true,
           "not made of linear systems; bounded by state-limit");
-  certify("transition=mlp", 0, false, false, "not made of linear systems; nothing bounds its states");
+  certify("transition=mlp", 0, false, false, "not made of linear systems; its states are unbounded");
   certify("model=dkf state-limit=2", 0, false, true, "bounded by state-limit: the mean of each |z_k| <= 9");
-  certify("model=vae", 0, false, true, "nothing can grow: no time joins its states");
+  certify("model=vae", 0, false, true, "nothing can grow: successive states are independent");
 }
 
 /* One system is as long as its spectral radius, in some norm, however it looks in others. */

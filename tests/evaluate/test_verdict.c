@@ -85,7 +85,7 @@ static void forecasts_are_refused_where_they_cannot_be(void **unused) {
   set(settings, "particles", "10");
   assert_int_equal(dvbf_estimate(&e, f.model, &f.sequences, settings, &error), DVBF_ARGUMENT);
   assert_string_equal(error.message,
-                      "particles = 10: a forecast weighs no samples; leave out particles or forecast");
+                      "particles = 10: a forecast does not weight samples; leave out particles or forecast");
   set(settings, "particles", "0");
   dvbf_sequences brief = {
       .count = 2, .steps = 3, .n_x = N_X, .n_u = N_U, .x = f.sequences.x, .u = f.sequences.u};
@@ -563,7 +563,8 @@ static void the_sentence_tells_nats(void **unused) {
   assert_false(decide_nats(sentence, 20, 8, 18, 10)); /* not by more than chance */
   assert_string_equal(
       sentence,
-      "NOT better than independent columns (18 nats per frame, and theirs are 20): do not use this model; "
+      "NOT better than independent columns (18 nats per frame; independent columns have 20): do not use this "
+      "model; "
       "what to try: declare what drives the system with --inputs, another --seed or a larger --latent");
 }
 
@@ -646,7 +647,7 @@ static const struct {
      {0},
      0,
      true,
-     "nothing to judge: the sequences are too short for a dvbf to predict, or no column varies"},
+     "nothing to judge: the sequences are too short for the model dvbf to predict, or no column varies"},
 };
 
 static void the_sentence_says_what_the_numbers_say(void **unused) {
@@ -673,7 +674,7 @@ static void advice_follows_from_the_data(void **unused) {
                       "deviation, more data than these 120 steps, more updates than 50, another --seed or a "
                       "larger --latent");
   assert_true(decide(sentence, nothing, nothing, 0, &none));
-  assert_string_equal(sentence, "nothing to judge: a vae does not predict");
+  assert_string_equal(sentence, "nothing to judge: the model vae does not predict");
 }
 
 /* Models that cannot filter, or that do not predict at all. */

@@ -81,9 +81,9 @@ static void a_report_of_a_run(void **state) {
   test_free(page);
   assert_int_equal(access("new/folders/figures/latent.svg", R_OK), 0);
   refused(dvbf_report_write("new/folders/page.html", model, data, how, &options, &error), DVBF_IO,
-          "page.html: exists already");
+          "page.html: already exists");
   refused(dvbf_report_write("new/folders/other.html", model, data, how, NULL, &error), DVBF_IO,
-          "figures/errors.png: exists already");
+          "figures/errors.png: already exists");
   options.force = true;
   options.run = NULL;
   good(dvbf_report_write("new/folders/page.html", model, data, how, &options, NULL));
@@ -112,7 +112,7 @@ static void splits_by_name(void **state) {
   assert_ptr_equal(split, &data->valid);
   refused(dvbf_data_split(&split, &unsplit, how, &error), DVBF_FORMAT, "split valid is empty");
   dvbf_settings *all = settings_of("predict", (const char *const[]){"split", "all", NULL});
-  refused(dvbf_data_split(&split, data, all, &error), DVBF_ARGUMENT, "splits of their own");
+  refused(dvbf_data_split(&split, data, all, &error), DVBF_ARGUMENT, "already split");
   good(dvbf_data_split(&split, &unsplit, all, &error));
   assert_ptr_equal(split, &unsplit.train);
   dvbf_settings_free(all);
@@ -239,7 +239,7 @@ static void an_experiment_from_data_to_report(void **state) {
   test_free(file);
   test_free(page);
   dvbf_reproduction_free(r);
-  refused(dvbf_reproduce(&r, "ball", "ball", NULL, &error), DVBF_IO, "exists already");
+  refused(dvbf_reproduce(&r, "ball", "ball", NULL, &error), DVBF_IO, "already exists");
 }
 
 /* What was done by then is there. */

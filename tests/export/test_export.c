@@ -372,7 +372,7 @@ static void refusals_say_why(void **state) {
   dvbf_model_free(model);
   static const variant vrnn = {"vrnn", "model=vrnn units=4", .n_u = 2, .n_x = 3};
   model = make_variant(&vrnn);
-  refuse(model, "a.c", "", "a vrnn reads each frame twice");
+  refuse(model, "a.c", "", "the model vrnn reads each frame twice");
   dvbf_model_free(model);
   model = make_variant(variant_named("locally_linear"));
   refuse(model, "a.cpp", "", "must end in .c");

@@ -110,7 +110,7 @@ static void what_cannot_be_written_is_refused(void **state) {
   refused(model, "deadline=100", "", "clock");
   refused(model, "samples=4", "", "without samples");
   refused(model, "risk=1", "", "without noise");
-  refused(model, "low=1,1 high=0,0", "", "no value is left");
+  refused(model, "low=1,1 high=0,0", "", "swap or correct");
   assert_int_equal(export_controller(model, &trials[0], false, &error), DVBF_OK);
   run_or_fail("cd %s && rm robot.c robot.h robot_test.c && cp robot_control.c kept", folder);
   assert_int_not_equal(export_controller(model, &trials[1], false, &error), DVBF_OK);

@@ -211,7 +211,7 @@ static void every_target_writes_a_file(void **state) {
     if (dvbf_export(in_folder(file), model, how, NULL, &result, &twice)) fail_msg("%s", twice.message);
     assert_true(*result.summary);
     assert_int_not_equal(dvbf_export(in_folder(file), model, how, NULL, NULL, &twice), DVBF_OK);
-    assert_non_null(strstr(twice.message, "exists already"));
+    assert_non_null(strstr(twice.message, "already exists"));
   }
   assert_true(count >= 4);
   dvbf_model_free(model);

@@ -272,7 +272,7 @@ static void test_parts_have_the_same_steps(void **unused) {
   write_zip("a.npz", true, 3,
             (member[]){floats("x.npy", "(2, 5, 3)", waves(), 30), floats("a.npy", "(2, 5)", waves(), 10),
                        floats("b.npy", "(2, 4)", waves(), 8)});
-  expect_refusal("b has 4 steps but a, which inputs names beside it, has 5", "a.npz", "inputs", "a,b", NULL);
+  expect_refusal("b has 4 steps but a, also named by inputs, has 5", "a.npz", "inputs", "a,b", NULL);
   expect_refusal("a has 5 steps but b", "a.npz", "inputs", "b,a", NULL);
 }
 
@@ -293,7 +293,7 @@ static void test_reads_stay_inside(void **unused) {
   assert_int_equal(dv_archive_open(&a, in_folder("a.npz"), dv_settings_data(how, NULL), NULL), DVBF_OK);
   assert_null(dv_array_read(a, &a->arrays[0], 11, 1, DV_FLOATS(&value)));
   const char *said = dv_array_read(a, &a->arrays[0], 12, 1, DV_FLOATS(&value));
-  assert_true(said && strstr(said, "fewer numbers than are needed"));
+  assert_true(said && strstr(said, "fewer numbers than needed"));
   dv_archive_release(a);
   dvbf_settings_free(how);
 }

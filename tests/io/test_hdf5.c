@@ -294,7 +294,7 @@ static void test_not_a_readable_file(void **unused) {
   expect_refusal_of("none.h5", DVBF_IO, "No such file", "");
   expect_refusal_of("", DVBF_IO, "a folder without data", ".hdf5");
   write_bytes(in_folder("other.h5"), "\x81\x04\x95\x00", 4);
-  expect_refusal_of("other.h5", DVBF_FORMAT, "of no format that is known", "NPZ, MATLAB, HDF5 or CSV");
+  expect_refusal_of("other.h5", DVBF_FORMAT, "in an unknown format", "NPZ, MATLAB, HDF5 or CSV");
   write_bytes(in_folder("empty.h5"), "", 0);
   expect_refusal_of("empty.h5", DVBF_FORMAT, "is empty", "");
 }
@@ -483,7 +483,7 @@ static void test_truncated_files(void **unused) {
     write_bytes(in_folder("a.h5"), bytes, cut);
     expect_refusal_of("a.h5", DVBF_FORMAT, "a.h5",
                       cut == 0  ? "empty"
-                      : cut < 8 ? "of no format that is known"
+                      : cut < 8 ? "in an unknown format"
                                 : "truncated");
   }
   free(bytes);
@@ -566,7 +566,7 @@ static void test_failed_write_keeps_the_old_file(void **unused) {
   for (rlim_t size = 0; size < 4096; size += 512) {
     limit = (struct rlimit){size, saved.rlim_max};
     setrlimit(RLIMIT_FSIZE, &limit);
-    expect_write_refusal(data, "a.h5", DVBF_IO, "File too large; what was there before is unchanged");
+    expect_write_refusal(data, "a.h5", DVBF_IO, "File too large; any earlier file is unchanged");
   }
   setrlimit(RLIMIT_FSIZE, &saved);
   signal(SIGXFSZ, handler);

@@ -179,7 +179,7 @@ static void test_tables_follow_each_other(void **state) {
   assert_string_equal(s->origin[0].name, "a.csv");
   dvbf_data_free(data);
   write_text("c.csv", "time,y,u\n0,1,1\n0.5,2,2\n1,3,3\n");
-  expect_refusal("c.csv: a step takes 0.5 s, and 1 s in", folder);
+  expect_refusal("c.csv: a step takes 0.5 s, but 1 s in", folder);
   write_text("c.csv", "time,u,v\n0,1,1\n1,2,2\n2,3,3\n");
   expect_refusal("c.csv: has the column v where", folder);
   write_text("c.csv", "time,y\n0,1\n1,2\n2,3\n");
@@ -222,7 +222,7 @@ static void test_the_odd_file_is_named(void **state) {
   expect_refusal("b.npz: is empty", folder);
   clear_folder();
   expect_refusal("is a folder without data", folder);
-  expect_refusal("no file has such a name", in_folder("*.h5"));
+  expect_refusal("no file matches it", in_folder("*.h5"));
   expect_refusal("cannot be read", in_folder("none.h5"));
 }
 

@@ -126,7 +126,7 @@ static void unpacked_arrays(void **unused) {
     if (steps == 1 << 15) {
       assert_read("a.npz", "memory=1");
     } else {
-      assert_refused("a.npz", "memory=64", "x is compressed, and unpacked it needs more than memory allows");
+      assert_refused("a.npz", "memory=64", "x is compressed and larger than memory allows when unpacked");
       assert_read("a.npz", "memory=65");
     }
   }
@@ -151,7 +151,7 @@ static void unpacked_chunks(void **unused) {
     if (width == 1 << 12)
       assert_read("a.h5", "memory=1");
     else
-      assert_refused("a.h5", "memory=1", "is compressed, and unpacked");
+      assert_refused("a.h5", "memory=1", "is compressed and larger than memory allows");
   }
   clear_folder();
 }

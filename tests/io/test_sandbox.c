@@ -171,13 +171,13 @@ static void crashes_and_lies_are_sentences(void **unused) {
   static const struct {
     const char *probe, *part;
   } cases[] = {{"crash", "crashed on it (Segmentation fault)"},
-               {"end", "ended or gave no answer"},
+               {"end", "ended or did not answer"},
                {"lie-count", "holds more than 1048576 arrays"},
                {"lie-rank", "has an array of 1000 dimensions"},
                {"lie-dims", "x is missing"},
                {"lie", "x is missing"},
-               {"lie-place", "cannot be read; the file was cut short"},
-               {"lie-place-far", "cannot be read; the file was cut short"},
+               {"lie-place", "cannot be read; the file was truncated"},
+               {"lie-place-far", "cannot be read; the file was truncated"},
                {"lie-status", "mmmmmm"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     dvbf_data *data = NULL;
@@ -337,7 +337,7 @@ static void what_does_not_begin_is_no_fault_of_the_file(void **state) {
   if (refused) status = read_as(&data, "a.npz", "auto", NULL);
   assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
   assert_int_equal(refused, DVBF_IO);
-  if (!strstr(error.message, "ends at once")) fail_msg("%s", error.message);
+  if (!strstr(error.message, "exits immediately")) fail_msg("%s", error.message);
   assert_int_equal(status, DVBF_OK);
   dvbf_data_free(data);
 }

@@ -211,8 +211,8 @@ static void expect_refusal(const char *path, const dvbf_array *array, size_t cou
 static void wrong_arrays_are_refused(void **state) {
   (void)state;
   dvbf_array odd = arrays[0], twins[] = {arrays[0], arrays[0]};
-  expect_refusal("x.txt", arrays, COUNT, "x.txt: its ending names no format; .h5");
-  expect_refusal(".npz", arrays, COUNT, "names no format");
+  expect_refusal("x.txt", arrays, COUNT, "x.txt: its ending is not that of a known format; use .h5");
+  expect_refusal(".npz", arrays, COUNT, "not that of a known format");
   expect_refusal("x.npz", arrays, 0, "no arrays");
   expect_refusal("x.npz", twins, 2, "two arrays named x");
   odd.name = "../x";

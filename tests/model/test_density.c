@@ -445,7 +445,7 @@ static void groups(void **state) {
     dvbf_error error = {0};
     assert_int_equal(dvbf_settings_set(settings, "categories", wrong[i], NULL), DVBF_OK);
     assert_int_not_equal(dvbf_train(&none, settings, &data, NULL, &error), DVBF_OK);
-    assert_non_null(strstr(error.message, "must be the columns of each group"));
+    assert_non_null(strstr(error.message, "must be the number of columns of each group"));
   }
   dvbf_settings_free(settings);
   dvbf_sequences_free(&data.train);

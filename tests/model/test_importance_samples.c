@@ -13,15 +13,14 @@ static const trial trials[] = {
     {"resample=on importance-samples=4 universal=point", NULL},
     {"resample=on importance-samples=4 model=vrnn", NULL},
     {"resample=on importance-samples=4 model=storn", NULL},
-    {"resample=on universal=point",
-     "resample = on has nothing to choose from with importance-samples = 1, which must be 2 to 256; 8 "
-     "are a good number"},
+    {"resample=on universal=point", "resample = on has nothing to choose from with importance-samples = 1, "
+                                    "which must be in [2, 256]; 8 works well"},
     {"resample=on importance-samples=4 universal=bayesian",
-     "resample = on takes universal = point, and not a distribution"},
+     "resample = on needs universal = point, not a distribution"},
     {"resample=on importance-samples=4 universal=point recognition=smoothing",
-     "resample = on takes recognition = filtering: a particle filter sees no later frames"},
+     "resample = on needs recognition = filtering: a particle filter sees no later frames"},
     {"resample=on importance-samples=4 model=dkf",
-     "resample = on needs a model that can filter, which dkf cannot: leave it off"},
+     "resample = on needs a model that can filter, which the model dkf cannot; leave it off"},
     {"resample=on model=e2c", "resample = on: model = e2c does not use this setting, which belongs to dvbf, "
                               "dkf, vae, vrnn, storn; leave "
                               "it out"},

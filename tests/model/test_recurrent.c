@@ -187,7 +187,7 @@ static void stacked_frames_predict(void **state) {
   dvbf_error why;
   assert_true(error_ahead(m, &fresh) < 0.3);
   assert_int_equal(dv_likelihoods_of(&l, m, &fresh, 4, true, 1, NULL, &why), DVBF_ARGUMENT);
-  assert_non_null(strstr(why.message, "no particles: its objective is no bound"));
+  assert_non_null(strstr(why.message, "no particles: its objective is not a bound"));
   dvbf_model_free(m);
   dvbf_sequences_free(&data);
   dvbf_sequences_free(&fresh);

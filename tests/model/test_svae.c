@@ -179,7 +179,7 @@ static void refuses_many_states(void **state) {
   dvbf_settings *settings = make_settings("model=svae latent=65");
   begin(&f, "");
   assert_int_equal(dv_model_new(&m, settings, NULL, &f.sequences, 1, &error), DVBF_ARGUMENT);
-  assert_non_null(strstr(error.message, "latent = 65: a svae takes at most 64"));
+  assert_non_null(strstr(error.message, "latent = 65: model = svae allows at most 64"));
   dvbf_settings_free(settings);
   end(&f);
 }

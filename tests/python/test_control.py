@@ -43,7 +43,7 @@ def test_goals(data, model):
 def test_refusals(model):
     with pytest.raises(ValueError, match="shape"):
         model.controller(np.zeros(3), low=-1, high=1)
-    with pytest.raises(dvbf.ArgumentError, match="no value is left"):
+    with pytest.raises(dvbf.ArgumentError, match="swap or correct"):
         model.controller(np.zeros(2), low=1, high=-1)
     with pytest.raises(dvbf.ArgumentError, match="the goal is empty|goals"):
         model.controller(low=-1, high=1)

@@ -106,7 +106,7 @@ def test_run_folders(tmp_path, data):
     whole = dvbf.fit(x, u, **settings)
     part = dvbf.fit(x, u, run_folder=tmp_path / "run", callback=stop, **settings)
     assert part.interrupted and part.updates == 5 and calls[-1].update == 5
-    with pytest.raises(dvbf.FileError, match="exists already"):
+    with pytest.raises(dvbf.FileError, match="already exists"):
         dvbf.fit(x, u, run_folder=tmp_path / "run", **settings)
     rest = dvbf.fit(x, u, run_folder=tmp_path / "run", resume=True)
     assert rest == whole and not rest.interrupted

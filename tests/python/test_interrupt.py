@@ -126,7 +126,7 @@ def test_failures_reach_the_caller():
         _library.run(fail)
 
     def stopped():
-        raise dvbf._errors.StoppedError("as was asked")
+        raise dvbf._errors.StoppedError("stopped on request")
 
     with pytest.raises(KeyboardInterrupt):
         _library.run(stopped)

@@ -35,7 +35,7 @@ def test_files(tmp_path, model):
         dvbf.load(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError if False else OSError, match="cannot be"):
         model.save(tmp_path / "no" / "folder.safetensors")
-    with pytest.raises(dvbf.FormatError, match="cut short"):
+    with pytest.raises(dvbf.FormatError, match="truncated"):
         dvbf.Model.from_bytes(b"nothing")
 
 
@@ -121,7 +121,7 @@ def test_reports(tmp_path, model, data):
     x, u = data
     model.report(tmp_path / "own.html", samples=1)
     assert "<html" in (tmp_path / "own.html").read_text()
-    with pytest.raises(dvbf.FileError, match="exists already"):
+    with pytest.raises(dvbf.FileError, match="already exists"):
         model.report(tmp_path / "own.html", samples=1)
     model.report(tmp_path / "own.html", x, u, state=x, title="Tanks", force=True, samples=1)
     assert "Tanks" in (tmp_path / "own.html").read_text()

@@ -42,10 +42,10 @@ static inline void each_header(malformed_fn *each) {
       {"{'descr': '<f16', 'fortran_order': False, 'shape': (5, 3, 2)}", "unusual width"},
       {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (5, 3, 2)}", "structures"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (5, 0, 2)}", "1 or more"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (5, 3, 3)}", "cut short"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (5, 3, 3)}", "truncated"},
       {"{'descr': '<f4', 'fortran_order': True, 'shape': (4294967296, 4294967296, 2)}", "2^40"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (2305843009213693952, 2, 4)}", "2^40"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627775, 1)}", "cut short"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627775, 1)}", "truncated"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "8 dimensions"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': ()}", "shape []"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (30,)}", NULL},
@@ -170,7 +170,7 @@ static inline void each_npz(malformed_fn *each) {
   unsigned char *all = read_bytes(in_folder("whole.npz"), &length);
   for (size_t cut = 4; cut < length; cut += 7) {
     write_bytes(in_folder("cut.npz"), all, cut);
-    each(&(malformed){"cut.npz", "damaged or cut short"});
+    each(&(malformed){"cut.npz", "damaged or truncated"});
   }
   free(all);
 }
@@ -233,7 +233,7 @@ static inline void each_csv(malformed_fn *each) {
       {"ragged.csv", "x,u\n1,2\n3\n", "line 3: has 1 fields"},
       {"wide.csv", "x,u\n1,2\n3,4,5\n", "line 3: has 3 fields"},
       {"names.csv", "x,u\n", "no rows"},
-      {"blank.csv", "\n\n  \n# nothing\n", "no lines"},
+      {"blank.csv", "\n\n  \n# nothing\n", "only blank lines"},
       {"text.csv", "a,b\nc,d\n", "no column of numbers"},
       {"word.csv", "x,u\n1,2\n3,four\n", "line 3, column u: \"four\""},
       {"infinite.csv", "x,u\n1,2\n3,4\ninf,5\n", "line 4, column x: \"inf\" is beyond 3.4e38"},

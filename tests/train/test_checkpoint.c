@@ -101,10 +101,10 @@ static bool on_progress(const dvbf_progress *p, void *user_data) {
     snprintf(w->last_event, sizeof w->last_event, "%s", p->event);
     w->recoveries += strstr(p->event, "diverged: back to") != NULL;
     w->shortened += strstr(p->event, " and windows of ") != NULL;
-    w->eased += strstr(p->event, "starting anew with ") != NULL;
-    w->restarts += strstr(p->event, "starting anew") != NULL;
+    w->eased += strstr(p->event, "starting again with ") != NULL;
+    w->restarts += strstr(p->event, "starting again") != NULL;
     w->finished |= strstr(p->event, "finished") != NULL;
-    if (strstr(p->event, "go on from") || strstr(p->event, "going on from")) return true;
+    if (strstr(p->event, "continue from") || strstr(p->event, "continuing from")) return true;
   }
   return !(w->stop_at && ++w->calls >= w->stop_at);
 }
@@ -338,7 +338,7 @@ static void divergence_ends_with_what_there_is(void **state) {
   watch w = {0};
   remove_run("again");
   train_well("again", DIVERGING "retries 0 validate-every 1 ", false, &w); /* it has one start */
-  assert_non_null(strstr(w.last_event, "diverged in spite of all: the best model, of update "));
+  assert_non_null(strstr(w.last_event, "diverged despite all retries: the best model, of update "));
   assert_model_loads("again");
   remove_run("again");
   assert_int_equal(train("again", DIVERGING "retries 0 validate-every 1000 ", false, NULL), DVBF_NUMERIC);
@@ -468,7 +468,7 @@ static bool is_untouched(const char *run, const char *from) {
   return count_files(run) == count_files(from);
 }
 
-/* Runs that begin (from = NULL) or go on from a copy of `from`, in each of which something fails. */
+/* Runs that begin (from = NULL) or continue from a copy of `from`, in each of which something fails. */
 typedef struct failing {
   unsigned long *which; /* kind of failure */
   const char *text, *from, *reference;
@@ -681,7 +681,7 @@ static void other_settings_are_refused(void **state) {
   (void)state;
   copy_run("middle", "copy");
   assert_int_equal(go_on(SMALL "updates 39"), DVBF_ARGUMENT);
-  assert_refused("updates = 39: the run in copy was begun with updates = 40");
+  assert_refused("updates = 39: the run in copy was started with updates = 40");
   assert_int_equal(go_on(SMALL "learning-rate 0.003"), DVBF_ARGUMENT);
   assert_refused("learning-rate = 0.003");
   assert_refused("learning-rate = 0.004");
@@ -724,7 +724,7 @@ static void former_runs_are_left_alone(void **state) {
     read_bytes(&a, "small", files[i]);
     write_bytes(&a, "former", files[i]);
     assert_int_equal(train("former", SMALL "seed 7", false, NULL), DVBF_IO);
-    assert_refused("exists already");
+    assert_refused("already exists");
     assert_refused(files[i]);
     read_bytes(&b, "former", files[i]);
     assert_true(a.size == b.size && !memcmp(a.at, b.at, a.size));
@@ -789,7 +789,7 @@ static void missing_metrics_are_said(void **state) {
   all.size -= 10; /* into the last row */
   write_bytes(&all, "copy", DVBF_RUN_METRICS);
   assert_int_equal(go_on(SMALL), DVBF_FORMAT);
-  assert_refused("rows of the run are not all there");
+  assert_refused("rows of the run are missing");
   unlink("copy/" DVBF_RUN_METRICS);
   assert_true(go_on(SMALL) != DVBF_OK);
   /* Rows that a killed run wrote after its checkpoint are cut, even a broken one. */

@@ -27,7 +27,7 @@ static void refusals(void **state) {
   refuse("mask-input dimension", &data, "needs mask-input = off or step; it is dimension");
   refuse("likelihood student-t", &data, "needs likelihood = gaussian; it is student-t");
   lose_frame(&data.train, 2 * PICTURE_STEPS + 3, 5);
-  refuse("", &data, "step 3 of sequence 2 is seen in part");
+  refuse("", &data, "step 3 of sequence 2 is partly missing");
   free_data(&data);
 }
 
@@ -102,7 +102,7 @@ static void resume_on_another_processor(void **state) {
   o.folder = in_folder("moved"), o.resume = true, o.user_data = NULL;
   assert_int_equal(dvbf_train(&m, s, &data, &o, &error), DVBF_ARGUMENT);
   unsetenv("DVBF_ISA");
-  assert_non_null(strstr(error.message, "other components"));
+  assert_non_null(strstr(error.message, "different components"));
   discard_run("moved");
   dvbf_settings_free(s);
   free_data(&data);

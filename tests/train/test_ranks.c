@@ -29,7 +29,7 @@ static void share_things(dv_ranks *team, void *user) {
   *wrong |= dv_ranks_agree(team, 5, "numbers", &error) != DVBF_OK;
   if (size > 1) {
     *wrong |= dv_ranks_agree(team, (uint64_t)rank, "numbers", &error) != DVBF_ARGUMENT;
-    *wrong |= strcmp(error.message, "ranks 0 and 1 differ in numbers; start all of them alike") != 0;
+    *wrong |= strcmp(error.message, "ranks 0 and 1 differ in numbers; start all ranks in the same way") != 0;
   }
 }
 
@@ -361,7 +361,7 @@ static void measure_together(dv_ranks *team, void *user) {
   dvbf_status status = dv_statistics_together(&x, &s, team, &error);
   if (m->other >= 0) {
     if (status != DVBF_ARGUMENT ||
-        strcmp(error.message, "ranks 0 and 1 differ in the data; start all of them alike"))
+        strcmp(error.message, "ranks 0 and 1 differ in the data; start all ranks in the same way"))
       m->wrong = true;
     dv_facts_free(s.facts);
     return;

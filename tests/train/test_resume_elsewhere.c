@@ -87,7 +87,7 @@ typedef struct watch {
 
 static bool on_progress(const dvbf_progress *p, void *user) {
   watch *w = user;
-  if (p->event && strstr(p->event, "other instructions")) w->told = true;
+  if (p->event && strstr(p->event, "another instruction set")) w->told = true;
   return !(w->stop_at && ++w->calls >= w->stop_at);
 }
 
@@ -138,8 +138,8 @@ static void other_machines_are_refused(void **unused) {
   snprintf(there, sizeof there, "%s", here);
   there[strlen(there) - 2] ^= 1;
   const char *compiler = strstr(dv_build_compiler(), "gcc") ? "\"compiler\":\"g" : "\"compiler\":\"c";
-  const char *const changes[][3] = {{here, there, "begun with the instructions"},
-                                    {compiler, "\"compiler\":\"x", "begun with the compiler"}};
+  const char *const changes[][3] = {{here, there, "started with the instruction set"},
+                                    {compiler, "\"compiler\":\"x", "started with the compiler"}};
   for (int i = 0; i < 2; i++) {
     watch stop = {.stop_at = 2}, w = {0};
     assert_int_equal(train("", false, &stop, &error), DVBF_OK);

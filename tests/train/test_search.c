@@ -244,7 +244,7 @@ static void damaged_lists_are_refused(void **state) {
     int length = snprintf(text, sizeof text, "%s%s", head, rows[i]);
     write_bytes(path, text, (size_t)length);
     assert_int_equal(dv_candidates_read(&all, path, &error), DVBF_FORMAT);
-    assert_non_null(strstr(error.message, "begin anew"));
+    assert_non_null(strstr(error.message, "start again"));
     dv_candidates_free(&all);
   }
 }

@@ -199,7 +199,7 @@ static void refusals(void **state) {
   dvbf_error error = {0};
   dvbf_settings *s = picture_settings("start moments updates 4");
   assert_int_equal(dvbf_train(&m, s, &data, NULL, &error), DVBF_ARGUMENT);
-  assert_non_null(strstr(error.message, "x has to be images"));
+  assert_non_null(strstr(error.message, "x must be images"));
   dvbf_settings_free(s);
   free_data(&data);
   assert_int_equal(train(&m, "projection 0", NULL, &error), DVBF_ARGUMENT);

@@ -167,7 +167,7 @@ static void info_tells_of_them(void **state) {
   json_t *all = json_loads(out, 0, NULL), *remarks = json_object_get(all, "remarks");
   assert_int_equal(json_array_size(remarks), 1);
   assert_has(json_string_value(json_array_get(remarks, 0)),
-             " deviations from all others: it is taken as missing (--outliers 0 keeps it)");
+             " deviations from all others: it is treated as missing (--outliers 0 keeps it)");
   json_decref(all);
   assert_int_equal(dvbf("info odd.csv --outliers 0"), 0);
   assert_has(out, " deviations from all others: it is kept; --outliers 1000 leaves it out\n");
@@ -358,9 +358,9 @@ static void too_few_are_told(void **state) {
   (void)state;
   write_recording("short.csv", 6);
   dvbf("train short.csv -o run --force --updates 2 --search off" TINY);
-  assert_has(err,
-             "note: training sees only 2 steps, as the others validate and test (--split-by none trains on "
-             "all): too few to learn from");
+  assert_has(err, "note: training sees only 2 steps, as the others are for validation and tests (--split-by "
+                  "none trains on "
+                  "all): too few to learn from");
   write_recording("short.csv", 100);
   assert_int_equal(dvbf("train short.csv -o none --quiet --initial-frames 90"), 2);
   assert_refused(
