@@ -35,14 +35,15 @@ typedef vec dot_vec;
 enum {
   VEC_LANES = DV_VECTOR / (int)sizeof(real),
   TILE_ROWS = 6,           /* of a tile */
-  COLS = WIDE * VEC_LANES, /* of the widest tile */
+  COLS = WIDE * VEC_LANES, /* of a tile of many rows */
+  TILE_VECTORS = 2 * WIDE, /* vectors of a tile of one row, of which fewer would wait for each other's sums */
   DEPTH = 256 /* of a panel: as much of a and b as caches and page tables hold while all rows pass */
 };
 
 /* sum[rows][at .. at + nv - 1] += a[rows] b[nv * VEC_LANES], where entry r of a is a[r * row]. */
-static inline __attribute__((always_inline)) void add_line(int rows, int nv, vec sum[TILE_ROWS][WIDE], int at,
-                                                           const real *a, size_t row, const real *b) {
-  vec line[WIDE];
+static inline __attribute__((always_inline)) void add_line(int rows, int nv, vec sum[TILE_ROWS][TILE_VECTORS],
+                                                           int at, const real *a, size_t row, const real *b) {
+  vec line[TILE_VECTORS];
   for (int j = 0; j < nv; j++) line[j] = *(const vec *)(b + j * VEC_LANES);
   for (int r = 0; r < rows; r++)
     for (int j = 0; j < nv; j++) sum[r][at + j] += a[r * row] * line[j];
@@ -65,7 +66,7 @@ static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c
                                                        const real *first, const real *a, size_t row,
                                                        size_t step, const real *b, size_t ldb, int depth,
                                                        int cols) {
-  vec sum[TILE_ROWS][WIDE];
+  vec sum[TILE_ROWS][TILE_VECTORS];
   int lines = 2 * nv <= WIDE && !IN_ORDER ? 2 : 1; /* summed by themselves */
   for (int r = 0; r < rows; r++)
     for (int j = 0; j < lines * nv; j++) {
@@ -84,7 +85,7 @@ static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c
         *(vec *)(c + j * VEC_LANES) = sum[r][j];
       }
     } else {
-      real edge[WIDE * VEC_LANES] = {0};
+      real edge[TILE_VECTORS * VEC_LANES] = {0};
       for (int j = 0; j < nv; j++) *(vec *)(edge + j * VEC_LANES) = sum[r][j];
       for (int i = 0; i < cols; i++) c[i] = first || IN_ORDER ? edge[i] : c[i] + edge[i];
     }
@@ -193,7 +194,11 @@ static few_fn *const few[WIDE][TILE_ROWS - 1] = {FEW_LIST(1), FEW_LIST(2)};
 
 /* c[m][n] = start + a[m][k] b[k][n], or c += a b, with m < TILE_ROWS and n a multiple of VEC_LANES. */
 static void multiply_few(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
-  for (int at = 0; at < n; at += COLS) {
+  int at = 0;
+  for (; m == 1 && at + 2 * COLS <= n; at += 2 * COLS)
+    tile(1, TILE_VECTORS, c + at, (size_t)n, start ? start + at : NULL, a, (size_t)k, 1, b + at, (size_t)n, k,
+         2 * COLS);
+  for (; at < n; at += COLS) {
     int vectors = n - at < COLS ? (n - at) / VEC_LANES : WIDE;
     few[vectors - 1][m - 1](c + at, start ? start + at : NULL, a, b + at, n, k);
   }
