@@ -1,7 +1,7 @@
-/* Settings chosen for the data (dvbf_settings_choose): rules look at a few facts about the training data
- * (columns, steps, range, gaps, a linear model) and set what the user has left open; every choice is reported
- * with its reason. The rules are rough, found on simulated systems and recordings (docs/results.md). Their
- * order matters: later ones read what earlier ones have set. */
+/* Settings chosen for the data (dvbf_settings_choose): the rules of rules.def look at a few facts about the
+ * training data (columns, steps, range, gaps, a linear model) and set what the user has left open; every
+ * choice is reported with its reason. The rules are rough, found on simulated systems and recordings
+ * (docs/results.md). Here are the facts, and what needs more than a line. */
 #include "train/choose_settings.h"
 
 #include "base/error.h"
@@ -45,6 +45,7 @@ struct dv_profile {
 typedef struct chooser {
   dvbf_settings *settings;
   const dv_profile *facts;
+  int order; /* of the moments that tell images apart; 0: none do */
   dvbf_choice_fn *each;
   void *user_data;
   dvbf_status status;
@@ -78,13 +79,9 @@ static void choose_all(chooser *c, const char *changes, const char *why) {
   while (dv_next_change(&rest, &name, &value)) choose(c, name, value, why);
 }
 
-/* ---- What conditions and numbers are made of ---- */
+/* ---- Facts and numbers of the rules ---- */
 
-enum { WINDOW = 100, WINDOW_OF_VIDEO = 15, WINDOW_OF_PATTERNS = 20, FRAMES_OF_PATTERNS = 10000, LATENT = 16 };
-
-static const char FRAMES[] = "by the number of frames", LITTLE[] = "there are few frames",
-                  LONG[] = "windows are long", PLACES[] = "the dynamics are learned from places",
-                  POWERS[] = "these powers of the coordinates distinguish the images";
+enum { SENSOR_LATENT = 16 }; /* the largest z that is chosen for them */
 
 /* Steps that are trained at once. */
 static size_t steps_of(const chooser *c) {
@@ -140,26 +137,46 @@ static bool may_search(const chooser *c) {
          !dv_settings_given(c->settings, "starts") && !dv_settings_given(c->settings, "restart-above");
 }
 
-/* The order of the moments that tell images apart; 0: none do. */
-static int find_order(chooser *c) {
-  const dv_profile *f = c->facts;
-  int order = 0;
-  if (!c->status) c->status = dv_image_moments_order(&order, f->train, f->height, f->width, c->error);
-  return order;
+static bool is_video(const chooser *c) {
+  return c->facts->video && dv_model_class_of(now(c))->takes_transition;
 }
 
-/* The same, if nothing is against a start from moments: settings of the user that would be ignored rule it
- * out. */
-static int try_moments(chooser *c) {
+static bool by_moments(const chooser *c) {
+  return is_video(c) && now(c)->start == DV_START_MOMENTS;
+}
+
+static bool far_ahead(const chooser *c) {
+  const dvbf_model_class *type = dv_model_class_of(now(c));
+  return c->facts->far && (type->takes_transition || type->exact);
+}
+
+static bool long_windows(const chooser *c) {
+  return steps_of(c) >= 60 && !c->facts->notes;
+}
+
+/* ---- Choices that need more than a line ---- */
+
+static void find_order(chooser *c) {
+  const dv_profile *f = c->facts;
+  if (!c->status) c->status = dv_image_moments_order(&c->order, f->train, f->height, f->width, c->error);
+}
+
+/* Whether the position of their light tells images apart. Settings of the user that would be ignored rule a
+ * start from moments out. */
+static void try_moments(chooser *c) {
   static const char *const said[] = {"coarse", "transition", "systems", "latent"};
   const dv_train_settings *s = now(c);
   for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-    if (dv_settings_given(c->settings, said[i])) return 0;
-  bool known = c->facts->common > 3 && s->recognition == DV_FILTERING && s->initial == DV_INITIAL_MLP;
-  return known ? find_order(c) : 0;
+    if (dv_settings_given(c->settings, said[i])) return;
+  if (c->facts->common > 3 && s->recognition == DV_FILTERING && s->initial == DV_INITIAL_MLP) find_order(c);
 }
 
-/* ---- For every model ---- */
+/* The order that is set, that of the data or, if moments do not tell these apart, the highest. */
+static void order_of_moments(chooser *c) {
+  c->order = (int)now(c)->moments;
+  if (!c->order) find_order(c);
+  if (!c->order) c->order = DV_PLACES_HIGHEST;
+}
 
 /* Recommends a density that nobody asked for. */
 static void advise(chooser *c, const char *name, const char *why) {
@@ -186,26 +203,9 @@ static void choose_density(chooser *c) {
   choose(c, d->setting, value, "as in the data");
 }
 
-static void choose_for_data(chooser *c) {
-  const dv_profile *f = c->facts;
-  choose_density(c);
-  const dv_density *density = dv_density_of(now(c));
-  if (!f->picture && !f->x.binary && density->scales(now(c)))
-    choose(c, "x-scaling", "standardise", "columns of x have different scales");
-  if (f->n_u) choose(c, "u-scaling", "standardise", "controls have different scales");
-  /* It is predicted without error and would make a sigma shared by all columns too small. */
-  if (f->constant && !f->picture && density->sigma)
-    choose(c, "sigma", "dimension", "a column of x is constant");
-  if (f->gaps && f->x.whole) choose(c, "mask-input", "step", "steps of x are missing");
-  if (f->gaps && !f->x.whole) choose(c, "mask-input", "dimension", "values of x are missing");
-  /* Recurring frames determine the state: a model that reads them back need not encode them in noise, which
-   * would cost likelihood. */
-  if (may_read(c)) choose(c, "model", dv_model_reading()->name, "recurring frames reveal the state");
-  /* A mixture of linear systems extrapolates in a straight line. */
-  if (!f->picture && f->steps > 1) choose(c, "state-limit", "2", "predictions must stay near the data");
+static void choose_reading_model(chooser *c) {
+  choose(c, "model", dv_model_reading()->name, "recurring frames reveal the state");
 }
-
-/* ---- For models that are trained by gradients; a fit finds these itself ---- */
 
 /* For network = auto. A dense layer learns sooner than convolutions, on components and on pixels
  * (bench/SPEED.md), but needs gigabytes for large images. */
@@ -221,183 +221,31 @@ static void choose_network(chooser *c) {
   if (!c->status && c->each) c->each("network", conv ? "conv" : "dense", "auto", why, c->user_data);
 }
 
-/* Data driven by noise may go anywhere at each step: w decides, judged by the likelihood one step ahead. So
- * nothing is dropped, the state is large, and many systems follow from it. Predictions far ahead, by which
- * starts are judged, tell nothing. */
-static void choose_for_notes(chooser *c) {
-  static const char bits[] = "noise drives columns of 0 and 1";
-  if (!reads_patterns(c))
-    choose_all(c,
-               "systems=32 mixing-hidden=64 universal=point filter-dropout=0 filter-dropout-end=0 "
-               "initial-frames=3 updates=6000",
-               bits);
-  choose_all(c, "keep-by=bound batch-size=16 clip-norm=1 starts=1", bits);
-}
+/* ---- The rules ---- */
 
-/* Only the emission is learned from images: otherwise w would learn to make every frame, and the transition
- * nothing. It sees states that the filter knows well, so nothing is dropped. Windows overlap, so small
- * batches suffice. If moments do not tell the images apart, they are of the highest order. */
-static void choose_by_moments(chooser *c) {
-  int order = (int)now(c)->moments;
-  if (!order) order = find_order(c);
-  if (!order) order = DV_PLACES_HIGHEST;
-  choose_number(c, "moments", order, POWERS);
-  choose_number(c, "latent", dv_image_moments_state(order), "three for each moment of the images");
-  choose_number(c, "emission-sees", dv_image_moments_moments(order), "an image shows where things are");
-  choose(c, "hidden", "512", "images change fast with the state");
-  choose_all(c,
-             "transition=mlp transition-hidden=512 universal=point linear-paths=all "
-             "recognition-input=prediction filter-dropout=0 filter-dropout-end=0",
-             PLACES);
-  choose(c, "state-limit", "2", "predictions must stay near the data");
-  choose_all(c, "updates=500 batch-size=16", PLACES);
-  choose_all(c, "learning-rate=0.0005 sigma-floor-until=0", "the emission begins as a regression");
-  choose_number(c, "emission-updates", (double)now(c)->updates, PLACES);
-}
-
-/* Large images of something that moves. Training on components makes them as fast as small ones, and the
- * motion of small things is found from moments first, or from coarse images. Windows with every origin show
- * many beginnings. A mixture that does not read the controls cannot memorise those of few sequences. */
-static void choose_for_video(chooser *c) {
-  static const char video[] = "x is a video", anywhere[] = "training begins anywhere in a video";
+static void apply_rules(chooser *c) {
   const dv_profile *f = c->facts;
-  bool components = has_components(c), windows = f->steps > WINDOW_OF_VIDEO;
-  choose(c, "scale-emission", "2", "images change fast with the state");
-  choose(c, "keep-by", "prediction", video);
-  choose(c, "restart-above", "2", "early predictions of a video say little");
-  if (windows) choose(c, "window", "15", anywhere);
-  if (windows && !f->large) choose(c, "stride", "1", anywhere);
-  if (components) choose_all(c, "projection=1e-4 components=160", video);
-  int order = components ? try_moments(c) : 0;
-  if (order) {
-    choose_number(c, "moments", order, POWERS);
-    choose(c, "start", "moments", "images differ in where their light is");
-  }
-  if (now(c)->start == DV_START_MOMENTS) {
-    choose_by_moments(c);
-    return;
-  }
-  choose_all(c,
-             "latent=8 affine=on mixing-hidden=64 mixing-control=off filter-dropout=0.5 "
-             "filter-dropout-end=0.4 updates=5000",
-             video);
-  if (components) choose(c, "coarse", "on", "what moves may be small");
-}
-
-/* The size of the model. Larger networks would memorise little data. */
-static void choose_size(chooser *c, bool video) {
-  const dv_profile *f = c->facts;
-  double latent = fmin(LATENT, 2 + 2 * (double)f->directions);
-  if (f->picture && !video) choose(c, "latent", "4", "x is a picture");
-  if (!f->picture)
-    choose_number(c, "latent", latent,
-                  f->directions < f->n_x ? "2 plus twice the directions that hold 99 % of x, at most 16"
-                                         : "2 plus twice the columns of x, at most 16");
-  if (f->n_u) choose(c, "initial-control", "on", "there are controls");
-  if (f->x.frames < 500 && !f->far) choose_all(c, "hidden=32 systems=8", LITTLE);
-}
-
-/* Sensors that can be predicted far ahead: the dynamics are learned from long unobserved stretches, in small
- * batches of overlapping windows; then the gain of the filter. The systems start as oscillating modes,
- * because nonlinear effects of u, such as an amplitude, are not found from systems near the identity. Models
- * without a separate gain learn the filter with the dynamics. */
-static void choose_far_ahead(chooser *c) {
-  double frames = (double)c->facts->x.frames;
-  choose_all(c, "start=modes affine=on", "x can be predicted far ahead");
-  choose_all(c,
-             "filter-dropout=0.9 filter-dropout-end=0.9 filter-dropout-run=30 dropped=zero "
-             "keep-by=prediction",
-             "the dynamics are learned by free runs");
-  choose_all(c, frames >= 5000 ? "hidden=128 systems=16" : "hidden=64 systems=12", FRAMES);
-  choose(c, "batch-size", "16", "windows overlap strongly");
-  choose(c, "learning-rate", "0.008", "batches are small");
-  choose(c, "clip-norm", "1", "free runs may explode");
-  choose_number(c, "updates", 3000 * floor(fmin(4, fmax(1, sqrt(frames / 1000)))), FRAMES);
-  choose_number(c, "gain-updates", fmin(600, ceil((double)now(c)->updates / 5)),
-                "the filter is learned once the dynamics are known");
-}
-
-/* A model that starts as a Kalman filter, with steps small enough to keep it. */
-static void choose_linear_start(chooser *c) {
-  const dv_linear_facts *linear = &c->facts->linear;
-  choose_all(c,
-             "recognition-input=innovation linear-paths=on affine=on learning-rate=0.0005 "
-             "sigma-floor-until=0",
-             "training starts from a linear model");
-  if (linear->order > now(c)->latent)
-    choose_number(c, "latent", linear->order, "the order of the linear model");
-  if (linear->order && now(c)->sigma_floor > 0.3 * linear->sigma)
-    choose_number(c, "sigma-floor", fmax(1e-6, 0.3 * linear->sigma), "below the errors of the linear model");
-}
-
-/* Long recordings need windows, and a transition that neither diverges nor forgets over that many steps: the
- * initial growth of z over a window, about exp(steps * scale * sqrt(latent)), stays below e^2. */
-static void choose_windows(chooser *c) {
-  const dv_profile *f = c->facts;
-  const dv_train_settings *s = now(c);
-  if (f->steps > 2 * WINDOW) choose(c, "window", "100", "sequences are long");
-  if (s->window && f->steps > (size_t)s->window && !f->video)
-    choose_number(c, "stride", fmax(1, floor((double)steps_of(c) / 10)), "a tenth of the window");
-  if (growth(c) > 20) choose_number(c, "scale-transition", 2 / growth(c), LONG);
-  if (steps_of(c) >= 60 && !f->notes) {
-    choose_number(c, "initial-frames", frames_to_begin(f), LONG);
-    if (s->start != DV_START_MODES)
-      choose_all(c, "filter-dropout=0.7 filter-dropout-end=0.7 filter-dropout-run=10", LONG);
-    choose(c, "keep-by", "prediction", LONG);
-  }
-  if ((double)s->initial_frames > most_initial(f))
-    choose_number(c, "initial-frames", most_initial(f),
-                  "sequences for training, validation or tests are short");
-}
-
-/* Models that read recurring frames back learn fast and soon overfit: small networks, short windows, few
- * updates, and frequent validation. */
-static void choose_for_patterns(chooser *c) {
-  static const char recur[] = "a few frames recur";
-  double frames = (double)c->facts->x.frames;
-  choose_number(c, "updates", round(8 * fmin(5, fmax(1, frames / FRAMES_OF_PATTERNS))) * 100, FRAMES);
-  choose_number(c, "validate-every", round((double)now(c)->updates / 16), recur);
-  if (frames < 2 * FRAMES_OF_PATTERNS) choose_all(c, "units=32 hidden=64", LITTLE);
-  if (c->facts->steps > WINDOW_OF_PATTERNS) choose_all(c, "window=20 stride=5", recur);
-}
-
-static void choose_for_training(chooser *c) {
-  const dv_profile *f = c->facts;
-  const dv_train_settings *s = now(c);
-  const dvbf_model_class *type = dv_model_class_of(s);
-  bool video = f->video && type->takes_transition;
-  choose_network(c);
-  if (s->network == DV_NETWORK_CONV && f->height) {
-    choose_number(c, "image-height", (double)f->height, "the size of the images");
-    choose_number(c, "image-width", (double)f->width, "the size of the images");
-  }
-  if (f->notes) choose_for_notes(c);
-  if (video) choose_for_video(c);
-  choose_size(c, video);
-  if (f->far && (type->takes_transition || type->exact)) choose_far_ahead(c);
-  if (f->linear.feedthrough && f->n_u)
-    choose(c, "feedthrough", "on", "in the best linear model u acts on x at once");
-  if (s->start == DV_START_LINEAR) choose_linear_start(c);
-  choose_windows(c);
-  /* What the gain of the last phase is made of, and what separates it from free runs. */
-  if (s->gain_updates && type->takes_transition)
-    choose_all(c, "recognition-input=innovation linear-paths=on", "the gain of the filter must be linear");
-  if (f->train->count > 2000 && f->steps <= 200)
-    choose_number(c, "updates", fmin(16000, round(4000 * sqrt((double)f->train->count / 500) / 1000) * 1000),
-                  "there are many sequences");
-  if (s->updates > 0)
-    choose_number(c, "validate-every", fmax(1, fmin(200, round((double)s->updates / 5))),
-                  "at least five validations");
-  /* Training on sensor data takes seconds, and the seed matters much: several are tried. */
-  if (may_search(c)) choose(c, "search", "on", "trainings are short, and none is reliable alone");
-  if (reads_patterns(c)) choose_for_patterns(c);
+  const dv_train_settings *s = now(c); /* rules change them */
+  double frames = (double)f->x.frames;
+#define type dv_model_class_of(s)
+#define density dv_density_of(s)
+#define RULE(fact, changes, why)                                                                             \
+  if (fact) choose_all(c, changes, why);
+#define NUMBER(fact, name, value, why)                                                                       \
+  if (fact) choose_number(c, name, (double)(value), why);
+#define CALL(fact, function)                                                                                 \
+  if (fact) function(c);
+#define LAST(fact)                                                                                           \
+  if (fact) return;
+#include "train/rules.def"
+#undef type
+#undef density
 }
 
 dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_profile *facts, dvbf_choice_fn *each,
                                void *user_data, dvbf_error *error) {
-  chooser c = {settings, facts, each, user_data, DVBF_OK, error};
-  choose_for_data(&c);
-  if (!dv_fit_of(dv_model_class_of(now(&c)))) choose_for_training(&c);
+  chooser c = {settings, facts, 0, each, user_data, DVBF_OK, error};
+  apply_rules(&c);
   return c.status;
 }
 
@@ -536,7 +384,8 @@ static dvbf_status look(dv_profile *f, const dvbf_data *data, bool further, cons
   if (status) return status;
   f->sensors = !f->picture && !f->x.binary && !f->x.counts;
   f->directions = f->n_x;
-  if (f->sensors && 2 + 2 * f->n_x > LATENT) status = directions(&f->directions, train, &f->x, 0.99, error);
+  if (f->sensors && 2 + 2 * f->n_x > SENSOR_LATENT)
+    status = directions(&f->directions, train, &f->x, 0.99, error);
   if (status) return status;
   return further && f->sensors && f->steps >= SHORTEST_SEQUENCE ? look_further(f, data, interrupt, error)
                                                                 : DVBF_OK;
