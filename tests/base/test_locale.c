@@ -193,8 +193,8 @@ static void files_do_not_depend_on_the_language(void **state) {
   point = '.';
   work(&plain, "plain");
   if (!setlocale(LC_ALL, "de_DE.UTF-8")) {
-    print_message(
-        "skipped: there is no locale de_DE.UTF-8, and localedef with the package locales cannot make it\n");
+    print_message("not tested: there is no locale de_DE.UTF-8, and localedef with the package locales cannot "
+                  "make it\n");
     skip();
   }
   point = ',';

@@ -42,7 +42,7 @@ run_commands() { # those of standard input
 }
 
 count=0
-run_commands < <(sed -n '/^## Five lines/,/^## What/s/^    \(dvbf .*\)/\1/p' "$source/README.md")
+run_commands < <(sed -n '/^## Quick start/,/^## What/s/^    \(dvbf .*\)/\1/p' "$source/README.md")
 [ $count = 3 ] || fail "$count commands were found in README.md"
 rm forecast.csv states.csv
 run_commands < <(sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$source/docs/manual.md")

@@ -275,7 +275,10 @@ static void byte_order_does_not_matter(void **state) {
   (void)state;
   static const char *const settings[] = {"samples=4", "weights=int8 samples=2",
                                          "weights=bfloat16 libm=off samples=2", "real=double libm=off"};
-  if (!have("s390x-linux-gnu-gcc") || !have("qemu-s390x")) skip();
+  if (!have("s390x-linux-gnu-gcc") || !have("qemu-s390x")) {
+    print_message("not tested: there is no s390x-linux-gnu-gcc or qemu-s390x\n");
+    skip();
+  }
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
     dvbf_model *model = make_variant(variant_named(i % 2 ? "innovation" : "locally_linear"));
     export_as(model, "other", settings[i]);

@@ -852,7 +852,10 @@ static void test_same_model_from_every_format(void **unused) {
 static void test_real_recordings(void **unused) {
   (void)unused;
   const char *from = getenv("DVBF_RECORDINGS");
-  if (!from) skip();
+  if (!from) {
+    print_message("not tested: DVBF_RECORDINGS does not name a folder of recordings\n");
+    skip();
+  }
   char path[512];
   dvbf_settings *how = NULL;
   dvbf_data *table = NULL, *archive = NULL;

@@ -46,7 +46,10 @@ static void test_mat(void **unused) {
   dvbf_data *data = NULL;
   unsigned char file[512];
   write_bytes(in_folder("good.mat"), file, make_mat(file));
-  if (dvbf_data_read(&data, in_folder("good.mat"), NULL, &error) && strstr(error.message, "libmatio")) skip();
+  if (dvbf_data_read(&data, in_folder("good.mat"), NULL, &error) && strstr(error.message, "libmatio")) {
+    print_message("not tested: %s\n", error.message);
+    skip();
+  }
   assert_int_equal(data->train.n_x, 3);
   dvbf_data_free(data);
   each_mat(read_one);

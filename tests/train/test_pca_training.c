@@ -90,7 +90,10 @@ static void resume_on_another_processor(void **state) {
   setenv("DVBF_ISA", "base", 1);
   const dv_kernels *after = dv_kernels_best();
   unsetenv("DVBF_ISA");
-  if (before == after) skip();
+  if (before == after) {
+    print_message("not tested: this processor has the base instruction set alone\n");
+    skip();
+  }
   dvbf_data data = make_picture_data(1e-4f);
   dvbf_settings *s = picture_settings("updates 20 validate-every 10 projection 1e-5 starts 1");
   dvbf_train_options o = {.folder = in_folder("moved"), .progress = stop_there, .user_data = &(stop){10}};
