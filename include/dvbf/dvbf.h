@@ -363,6 +363,12 @@ DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
 #define dvbf_judge dvbf_verdict_new
 #define dvbf_loop_outcome dvbf_loop_result
 #define dvbf_loop_outcome_free dvbf_loop_result_free
+static inline const char *dvbf_loop_system(size_t index) {
+  dvbf_system_info info;
+  for (size_t i = 0; dvbf_system(i, &info); i++)
+    if (info.has_goal && !index--) return info.name;
+  return NULL;
+}
 
 #ifdef __cplusplus
 }

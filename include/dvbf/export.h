@@ -10,6 +10,8 @@
 #include <dvbf/control.h>
 #include <dvbf/dvbf.h>
 
+#include <string.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -67,6 +69,26 @@ DVBF_API dvbf_status dvbf_export(const char *path, const dvbf_model *model, cons
  * the environment variable CC or with cc, and runs its test, and that of NAME_control.c if it exists. Fails
  * with their output. */
 DVBF_API dvbf_status dvbf_export_check(const char *path, dvbf_error *error);
+
+/* ---- Former names ---- */
+
+/* They are removed in the next release. */
+#define dvbf_export_c dvbf_export
+#define dvbf_export_fmu dvbf_export
+#define dvbf_export_casadi dvbf_export
+#define dvbf_export_onnx dvbf_export
+static inline dvbf_status dvbf_export_controller(const char *path, const dvbf_model *model,
+                                                 const dvbf_goal *goal, const dvbf_settings *control,
+                                                 const dvbf_settings *settings,
+                                                 const dvbf_export_options *options,
+                                                 dvbf_export_result *result, dvbf_error *error) {
+  dvbf_export_options all;
+  memset(&all, 0, sizeof all);
+  if (options) all = *options;
+  all.goal = goal;
+  all.control = control;
+  return dvbf_export(path, model, settings, &all, result, error);
+}
 
 #ifdef __cplusplus
 }
