@@ -39,7 +39,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   cli_inputs in = {0};
   cli_goal goal = {0};
   dvbf_settings *control = NULL;
-  dvbf_export_result result;
+  dvbf_export_result result = {.prefix = ""};
   bool check = cli_option(options, "check"), quiet = cli_option(options, "quiet");
   dvbf_status status = cli_option_needed(&path, options, "output", error);
   if (!status) status = cli_inputs_read(&in, options, error);

@@ -38,7 +38,7 @@ static const char *list_owners(const cli_command *command, const char *settings,
 }
 
 const char *cli_flag_table(const cli_command *command, size_t index, char owners[128]) {
-  char names[128];
+  char names[128] = "";
   dvbf_system_info info;
   for (const char *const *table = command->tables; *table; table++)
     if (!index--) {

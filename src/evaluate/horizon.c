@@ -23,6 +23,7 @@ enum { OF_MODEL, OF_LAST, OF_MEAN, ARE_THERE, KINDS };
 /* One set of origins. */
 typedef struct origin_set {
   const dvbf_sequences *sequences;
+  dvbf_sequences later; /* views of them with other origins, for a second set */
   dvbf_evaluation *out;
   const dv_baseline *baseline;
   size_t observed, horizon; /* of these sequences */
@@ -219,14 +220,13 @@ static dvbf_status prepare_distances(origin_set *c, const dvbf_data *data, dvbf_
 static dvbf_status add_sets(origin_set *c, const dvbf_model *model, const dvbf_data *data,
                             const dv_evaluate_settings *o, dv_threads *pool, dvbf_error *error) {
   const dvbf_sequences *s = c->sequences;
-  dvbf_sequences later = {0};
   dvbf_status status = prepare_distances(c, data, error);
   if (!status) status = add_set(c, model, o, pool, error);
   if (!status && !data->image_height && s->count < ORIGINS)
-    status = dv_views_choose(&later, s, c->observed, ORIGINS, HORIZON, 2 * ORIGINS * HORIZON, true, error);
-  c->sequences = &later;
-  if (!status && later.count) status = add_set(c, model, o, pool, error);
-  dv_windows_free(&later);
+    status = dv_views_choose(&c->later, s, c->observed, ORIGINS, HORIZON, 2 * ORIGINS * HORIZON, true, error);
+  c->sequences = &c->later;
+  if (!status && c->later.count) status = add_set(c, model, o, pool, error);
+  dv_windows_free(&c->later);
   return status;
 }
 

@@ -452,7 +452,7 @@ static void put_committee(dv_c_source *out, const committee_writer *c, dv_words 
   put_states(dv_words_text(words, "sampled_states"), c, true);
   dv_put(&out->header, committee_h_in, words);
   dv_put(&out->header, header_end_h_in, words);
-  for (int sampled = 0; sampled <= c->samples; sampled++) {
+  for (int sampled = 0; sampled < (c->samples ? 2 : 1); sampled++) {
     dv_text *resets = dv_words_text(words, "resets"), *steps = dv_words_text(words, "steps");
     set_kind(words, sampled);
     set_deviation(words, sampled || c->settings->deviation);

@@ -59,7 +59,8 @@ static const char *remedy_of(zip_error_t *reason) {
 static const char *read_on(entry *e, uint64_t n, unsigned char *out) {
   unsigned char skipped[SKIPPED];
   while (n) {
-    zip_int64_t got = zip_fread(e->open, out ? out : skipped, out || n < SKIPPED ? n : SKIPPED);
+    zip_int64_t got =
+        out ? zip_fread(e->open, out, n) : zip_fread(e->open, skipped, n < SKIPPED ? n : SKIPPED);
     if (got <= 0) return remedy_of(zip_file_get_error(e->open));
     if (out) out += got;
     n -= (uint64_t)got;

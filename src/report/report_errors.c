@@ -24,12 +24,13 @@ static size_t list_series(dv_series *out, const dvbf_metrics *m, size_t first, s
     const dvbf_learning_run *run = &m->runs[r];
     const double *const curves[] = {run->train_bound, run->valid_bound, run->prediction, run->kl};
     bool last = r + 1 == m->n_runs;
-    out[count++] = (dv_series){.name = last ? name : "earlier starts",
-                               .kind = curve ? DV_SERIES_LINE : DV_SERIES_DASHED,
-                               .colour = last ? DV_PLOT_LEARNED : DV_PLOT_BOUNDARY,
-                               .count = run->count,
-                               .x = run->update,
-                               .y = curves[curve]};
+    out[count] = (dv_series){.name = last ? name : "earlier starts",
+                             .kind = curve ? DV_SERIES_LINE : DV_SERIES_DASHED,
+                             .colour = last ? DV_PLOT_LEARNED : DV_PLOT_BOUNDARY,
+                             .count = run->count,
+                             .x = run->update,
+                             .y = curves[curve]};
+    count++;
   }
   return count;
 }
@@ -527,7 +528,7 @@ static dvbf_status follow(tracks *t, dvbf_error *error) {
   bool dark = !status && is_dark(s, room);
   for (size_t i = 0; i < count && !status; i++)
     for (size_t f = 0; f < t->frames; f++) {
-      double across[TRACK_ROWS], down[TRACK_ROWS];
+      double across[TRACK_ROWS] = {0}, down[TRACK_ROWS] = {0};
       for (size_t r = 0; r < t->rows; r++) {
         across[r] = down[r] = NAN;
         if (f < dvbf_sequence_length(&s->film, i)) {

@@ -177,8 +177,9 @@ static void put_gain(const start *p, double *square, const double *vectors) {
 static dvbf_status set_gain(const start *p, dvbf_error *error) {
   const dvbf_model *m = p->m;
   size_t n = (size_t)p->s.n_z, n_x = (size_t)p->s.n_x;
-  double *half = dv_calloc(n * n_x + 2 * n * n, sizeof *half), *square = half + n * n_x;
+  double *half = dv_calloc(n * n_x + 2 * n * n, sizeof *half);
   if (!half) return dv_fail_memory(error, "starting from a linear model");
+  double *square = half + n * n_x;
   dv_state_clear(m, "recognition.output.e");
   dv_state_clear(m, "recognition.output.h");
   dv_state_clear(m, "recognition.output.bias");
