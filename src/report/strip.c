@@ -61,7 +61,8 @@ dv_strips dv_strips_of(const dvbf_figure_strips *f) {
 
 void dv_strips_corner(const dv_strips *s, size_t row, size_t k, double *x, double *y) {
   *x = s->left + (double)(k % s->columns) * s->pitch_x;
-  *y = s->top + (double)(k / s->columns) * s->line_pitch + numbers + (double)row * s->pitch_y;
+  size_t line = k / s->columns;
+  *y = s->top + (double)line * s->line_pitch + numbers + (double)row * s->pitch_y;
 }
 
 /* Middle of the gap after the first `frames` frames and the line it is in; false when it is not on the page.
